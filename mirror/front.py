@@ -11,8 +11,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from common.http.front import FrontPage, Link, Step
+from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
 from common.http.serving import Handler, front_page_handler, serve_on
+from common.http.site_guard import guard_of
 from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
 from mirror.dedicated import FlowWorker
@@ -34,7 +36,8 @@ class Front:
 
     async def start(self) -> None:
         """Listen. Raises OSError when the port is taken."""
-        app = web.Application()
+        allowed = os.environ.get("MILLRACE_ALLOWED_HOSTS", "")
+        app = web.Application(middlewares=[guarding(guard_of(allowed, self.host))])
         app.add_routes(
             [
                 web.get("/", self._page()),

@@ -1,16 +1,18 @@
 """The proxy as a web application. A request passes the guard, then its call; errors are JSON."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
 
+from common.http.guarding import guarding, letting_pages_read
+from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from common.process.tasks import spawn
 from rest_proxy.probes import Metrics, front_page, get_live, get_nothing, get_ready
 from rest_proxy.proxy import PROXY, Proxy
-from rest_proxy.refusals import RestError
+from rest_proxy.refusals import UNAUTHORIZED, RestError
 from rest_proxy.settings import Settings
 from rest_proxy.v2 import consumers, produce, records, topics
 from rest_proxy.v3 import acls, clusters, configs, groups
@@ -18,10 +20,8 @@ from rest_proxy.v3 import records as v3_records
 from rest_proxy.v3 import topics as v3_topics
 from rest_proxy.v3.rate import RateLimit
 from rest_proxy.v3.records import RATE_LIMIT
-from rest_proxy.web.answers import Handler, errors_as_json, refusal
-from rest_proxy.web.guard import Guard, is_loopback
+from rest_proxy.web.answers import errors_as_json, refusal
 
-Signal = Callable[[web.Request, web.StreamResponse], Awaitable[None]]
 V2: Final = (topics, produce, consumers, records)
 V3: Final = (clusters, configs, v3_topics, groups, acls, v3_records)
 
@@ -32,10 +32,10 @@ def build_app(proxy: Proxy) -> web.Application:
     metrics = Metrics(proxy)
     guard = guard_of(settings)
     app = web.Application(
-        middlewares=[metrics.measure, _guarding(guard), errors_as_json],
+        middlewares=[metrics.measure, guarding(guard, _refuse), errors_as_json],
         client_max_size=settings.whole("request.max.bytes"),
     )
-    app.on_response_prepare.append(_letting_pages_read(guard))
+    app.on_response_prepare.append(letting_pages_read(guard))
     app[PROXY] = proxy
     app[RATE_LIMIT] = rate_limit_of(settings)
     app.router.add_get("/", front_page(proxy))
@@ -58,13 +58,22 @@ def _add(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
         app.router.add_route(route.method, f"{route.path}/", route.handler)
 
 
-def guard_of(settings: Settings) -> Guard:
+def guard_of(settings: Settings) -> SiteGuard:
     host, _ = settings.address()
-    return Guard(
-        is_local=is_loopback(host),
-        allowed_hosts=_names(settings["allowed.hosts"].lower()),
-        allowed_origins=_names(settings["access.control.allow.origin"]),
+    return SiteGuard(
+        allowed_hosts=parse_names(settings["allowed.hosts"]),
+        allowed_origins=parse_names(settings["access.control.allow.origin"]),
+        own_names=names_of(host),
+        # A read of records moves its instance on.
+        changing_reads=("/records",),
+        hosts_setting="allowed.hosts",
+        origins_setting="access.control.allow.origin",
     )
+
+
+def _refuse(_: web.Request, refused: Refusal) -> web.Response:
+    code = UNAUTHORIZED if refused.status == HTTPStatus.FORBIDDEN else refused.status
+    return refusal(RestError(code, refused.detail))
 
 
 def rate_limit_of(settings: Settings) -> RateLimit:
@@ -74,31 +83,6 @@ def rate_limit_of(settings: Settings) -> RateLimit:
         settings.whole(f"{prefix}.max.requests.per.sec") if is_on else None,
         settings.whole(f"{prefix}.max.bytes.per.sec"),
     )
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(filter(None, (each.strip() for each in text.split(","))))
-
-
-def _guarding(guard: Guard) -> Middleware:
-    @web.middleware
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            guard.check(request.method, request.path, request.headers)
-        except RestError as error:
-            return refusal(error)
-        if request.method == "OPTIONS" and guard.cross_origin_headers(request.headers):
-            return web.Response(status=204)
-        return await handler(request)
-
-    return check
-
-
-def _letting_pages_read(guard: Guard) -> Signal:
-    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-        response.headers.update(guard.cross_origin_headers(request.headers))
-
-    return add_headers
 
 
 async def _run(app: web.Application) -> AsyncIterator[None]:

@@ -13,3 +13,4 @@ class Settings:
     http_host: str = setting("127.0.0.1", "address to serve HTTP on")
     http_port: int = setting(0, "port to serve HTTP on; 0 takes a free one")
     neighbours: str = setting("", "servers to link to: name=http://..., with commas between")
+    allowed_hosts: str = setting("", "names that clients reach this server by, with commas; *: all")

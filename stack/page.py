@@ -1,8 +1,8 @@
 """The page of the stack: addresses, health, what to try next; and the same for programs.
 
 A server of a few lines on h11, for the process that runs a stack is to stay small. It only shows:
-no request changes anything. A request whose Host is not a name of loopback is refused, so that no
-site can read it by pointing its own name here.
+no request changes anything. A request whose Host is a site's name is refused, so that no site can
+read it by pointing its own name here.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from typing import Any, Final
 import h11
 
 from common.http.front import FrontPage, Link, Step, is_wanted, render, response_headers
+from common.http.site_guard import SiteGuard
 from millrace.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
 from millrace.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
 from millrace.stack.shown import READY, part_state
 
 _MAX_REQUEST_BYTES: Final = 16 << 10
 _IDLE_SECONDS: Final = 30.0
-_LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 _JSON: Final = "application/json"
 Answer = tuple[int, Mapping[str, str], bytes]
 
@@ -30,6 +30,7 @@ class Page:
     def __init__(self, plan: Plan, state: Callable[[], dict[str, Any]]) -> None:
         self._plan = plan
         self._state = state
+        self._guard = SiteGuard()
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int) -> None:
@@ -44,8 +45,7 @@ class Page:
 
     def answer(self, method: str, target: str, headers: Mapping[str, str]) -> Answer:
         """Return status, headers and body for a request."""
-        host = headers.get("host", "")
-        if host.rpartition(":")[0] not in _LOCAL and host not in _LOCAL:
+        if not self._guard.is_own(headers.get("host", "")):
             return _text(421, "The Host header is not this server's.\n")
         if method not in ("GET", "HEAD"):
             return _text(405, "Only GET.\n")
@@ -62,7 +62,7 @@ class Page:
         state = self._state()
         if not is_wanted(headers.get("accept")):
             return _json(200, self._shown(state))
-        html = self._html(state, headers["host"])
+        html = self._html(state, headers.get("host", ""))
         return 200, {"Content-Type": "text/html", **response_headers()}, html.encode()
 
     def _live(self, _: Mapping[str, str]) -> Answer:

@@ -18,6 +18,7 @@ class Settings:
         "", "how other instances reach this one; default http://HOST:PORT"
     )
     neighbours: str = setting("", "links to servers: name=http://..., divided by commas")
+    allowed_hosts: str = setting("", "names that clients reach this server by, with commas; *: all")
     application_id: str = setting("millrace-streams", "consumer group, and prefix of changelogs")
     session_timeout_ms: int = setting(10_000, "no heartbeat for so long: partitions are lost")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")

@@ -19,6 +19,7 @@ from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler, ProblemError, unavailable
 from common.http.serving import front_page_handler
+from common.http.site_guard import guard_of
 from common.kafka.topics import PARTITION_COUNT
 from streams import views
 from streams.app import Topologies
@@ -180,7 +181,8 @@ def build_web(
     settings: Settings, current: Current, metrics: Metrics, http: aiohttp.ClientSession
 ) -> web.Application:
     views_of = Views(current, metrics, http)
-    app = build_application(metrics.registry, views_of.missing)
+    guard = guard_of(settings.allowed_hosts, settings.http_host, settings.advertised_url)
+    app = build_application(metrics.registry, views_of.missing, site_guard=guard)
     app.add_routes([web.get("/", _front_page(settings, views_of)), *views_of.routes()])
     return app
 

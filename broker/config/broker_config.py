@@ -89,6 +89,7 @@ class BrokerConfig:
     """How long a starting broker tries to register."""
     controlled_shutdown: bool
     http_listener: Endpoint | None
+    http_allowed_hosts: str
     http_neighbours: str
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
@@ -147,6 +148,7 @@ class BrokerConfig:
             registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms", 0),
             controlled_shutdown=values.boolean("controlled.shutdown.enable"),
             http_listener=_http_listener(values),
+            http_allowed_hosts=values.text("http.allowed.hosts"),
             http_neighbours=values.text("http.neighbours"),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],

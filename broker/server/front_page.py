@@ -8,11 +8,19 @@ from broker.raft.quorum_state import NO_NODE
 from broker.server.broker import Broker
 from broker.server.network.http import Asked, Page
 from broker.server.quorum.quorum import Quorum
+from common.http.site_guard import SiteGuard, guard_of
 
 _WHAT = (
     "A node of a cluster that speaks Kafka's protocol. Any Kafka client or tool connects to it, "
     "not with HTTP but at the address below."
 )
+
+
+def own_site(config: BrokerConfig) -> SiteGuard:
+    """Return what tells this node's names from those of sites."""
+    listeners = (*config.advertised_listeners, config.http_listener)
+    hosts = [each.host for each in listeners if each is not None]
+    return guard_of(config.http_allowed_hosts, *hosts)
 
 
 def front_page(

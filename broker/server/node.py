@@ -28,7 +28,7 @@ from broker.server.clock import (
 )
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.collector import Collector
-from broker.server.front_page import front_page
+from broker.server.front_page import front_page, own_site
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.dispatch import Dispatcher
 from broker.server.network.door import Door
@@ -78,6 +78,7 @@ class Node:
                 "/metrics": self._metrics,
             },
             self._front_page,
+            own_site(config),
         )
         self._http_url = ""
         self._collector = Collector(monotonic_seconds)

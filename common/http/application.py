@@ -11,7 +11,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from common.http.guarding import guarding
 from common.http.problems import Handler, ProblemError, answer, unavailable
+from common.http.site_guard import SiteGuard
 from common.process.clock import now_seconds
 
 Readiness = Callable[[], Awaitable[list[str]]]
@@ -29,10 +31,12 @@ def build_app(
     body_limit_bytes: int = BODY_LIMIT_BYTES,
     body_seconds: float = BODY_SECONDS,
     http_seconds: Histogram | None = None,
+    site_guard: SiteGuard | None = None,
 ) -> web.Application:
     """Return an application with the routes that every program has.
 
-    `http_seconds` takes the time of each answer by method, route and status.
+    `http_seconds` takes the time of each answer by method, route and status. Without a
+    `site_guard` the application knows no name of its own but this machine's.
     """
 
     async def read_and_handle(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -49,7 +53,8 @@ def build_app(
             http_seconds.labels(*labels).observe(now_seconds() - started_at)
         return response
 
-    app = web.Application(middlewares=[guard], client_max_size=body_limit_bytes)
+    own_site = guarding(site_guard or SiteGuard())
+    app = web.Application(middlewares=[own_site, guard], client_max_size=body_limit_bytes)
     app.add_routes(_probes(metrics, readiness))
     return app
 

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from common.http.application import build_app
 from common.http.serving import serve_on
+from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process import clock, traces
 from common.process.announcing import announce
@@ -55,7 +56,10 @@ async def _serve(service: Service[S, R], settings: S) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     running = Running[R]()
     app = build_app(
-        running.metrics.registry, running.missing, http_seconds=running.metrics.http_seconds
+        running.metrics.registry,
+        running.missing,
+        http_seconds=running.metrics.http_seconds,
+        site_guard=guard_of(settings.allowed_hosts, settings.http_host, settings.advertised_url),
     )
     if service.add_routes is not None:
         service.add_routes(app, settings, running)

@@ -15,6 +15,7 @@ class Settings:
     http_port: int = setting(0, "port to serve HTTP on; 0 takes a free one")
     advertised_url: str = setting("", "how others reach this instance; default http://HOST:PORT")
     neighbours: str = setting("", "links to servers: name=http://..., divided by commas")
+    allowed_hosts: str = setting("", "names that clients reach this server by, with commas; *: all")
     session_timeout_ms: int = setting(10_000, "no heartbeat for so long: partitions are lost")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     commit_interval_ms: int = setting(

@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from common.http.guarding import guarding, letting_pages_read
 from common.http.serving import Site
+from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from connect.herder.names import ElsewhereError, RefusalError
 from connect.rest.admin import Admin
 from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
@@ -69,7 +71,11 @@ class RestServer:
         """Answer requests from now on."""
         assert self._socket is not None, "listen first"
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
-        app = web.Application(middlewares=[self._answer], client_max_size=BODY_LIMIT_BYTES)
+        guard = self._guard()
+        app = web.Application(
+            middlewares=[guarding(guard, _refuse), self._answer], client_max_size=BODY_LIMIT_BYTES
+        )
+        app.on_response_prepare.append(letting_pages_read(guard))
         for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin, Page):
             app.add_routes(_with_slashes(resource(desk).routes()))
         if cluster is not None:
@@ -83,6 +89,16 @@ class RestServer:
             await self._runner.cleanup()
         elif self._socket is not None:
             self._socket.close()
+
+    def _guard(self) -> SiteGuard:
+        advertised = self._settings["rest.advertised.host.name"]
+        return SiteGuard(
+            allowed_hosts=parse_names(",".join(self._settings["allowed.hosts"])),
+            allowed_origins=parse_names(self._settings["access.control.allow.origin"]),
+            own_names=names_of(self._host, advertised),
+            hosts_setting="allowed.hosts",
+            origins_setting="access.control.allow.origin",
+        )
 
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -108,6 +124,10 @@ class RestServer:
             return False
         matches = [hmac.compare_digest(pair, each) for each in self._credentials]
         return any(matches)
+
+
+def _refuse(_: web.Request, refused: Refusal) -> web.Response:
+    return refusal(refused.status, refused.detail)
 
 
 def _with_slashes(routes: list[web.RouteDef]) -> list[web.RouteDef]:

@@ -33,6 +33,13 @@ _COMMON: Final[tuple[_Setting, ...]] = (
     ("rest.advertised.host.name", Type.STRING, None, "Where other workers reach this one."),
     ("rest.advertised.port", Type.INT, None, "The port at which they do."),
     ("rest.advertised.listener", Type.STRING, None, "The protocol by which they do."),
+    ("allowed.hosts", Type.LIST, "", "Names that clients reach REST by, besides its own; *: all."),
+    (
+        "access.control.allow.origin",
+        Type.STRING,
+        "",
+        "Origins whose pages may call REST, with commas between; *: all.",
+    ),
     (
         "rest.basic.auth.credentials",
         Type.PASSWORD,

@@ -11,6 +11,7 @@ import sys
 from aiohttp import web
 
 from common.http.serving import Site
+from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
 from schemas.registry.leader import Identity, Leadership
@@ -47,6 +48,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         help="servers to link to: name=http://..., with commas between",
     )
     parser.add_argument(
+        "--allowed-hosts",
+        default=environment.get("MILLRACE_ALLOWED_HOSTS", ""),
+        help="names that clients reach this server by, with commas between; *: all",
+    )
+    parser.add_argument(
         "--group-id", default="schema-registry", help="the group that elects the leader"
     )
     parser.add_argument(
@@ -77,7 +83,9 @@ async def serve(arguments: argparse.Namespace) -> None:
     )
     identity = Identity(host, port, is_eligible=not arguments.no_leader_eligibility)
     leadership = Leadership(arguments.bootstrap_servers, arguments.group_id, identity)
-    runner = web.AppRunner(build_app(topic, leadership, arguments.neighbours), access_log=None)
+    guard = guard_of(arguments.allowed_hosts, arguments.http_host, host)
+    app = build_app(topic, leadership, arguments.neighbours, guard)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
         await Site(runner, listening).start()

@@ -12,6 +12,7 @@ from pathlib import Path
 from aiohttp import web
 
 from common.http.serving import serve_on
+from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
@@ -21,7 +22,8 @@ from spark_analytics.settings import Settings
 
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    app = build_dashboard(Path(settings.store), settings.neighbours)
+    guard = guard_of(settings.allowed_hosts, settings.http_host)
+    app = build_dashboard(Path(settings.store), settings.neighbours, guard)
     stopping = app[STOPPING_KEY]
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

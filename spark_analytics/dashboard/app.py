@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from common.http.application import build_app
 from common.http.neighbours import LOOK, navigation, parse_neighbours
 from common.http.problems import Handler
+from common.http.site_guard import SiteGuard
 from spark_analytics.dashboard.feed import Feed
 from spark_analytics.serving.reader import ServingReader
 
@@ -165,7 +166,9 @@ async def get_events(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def build_dashboard(store: Path, neighbours: str = "") -> web.Application:
+def build_dashboard(
+    store: Path, neighbours: str = "", site_guard: SiteGuard | None = None
+) -> web.Application:
     """Return the application; the caller runs its feed."""
     metrics = CollectorRegistry()
     feed = Feed(store, metrics)
@@ -173,7 +176,7 @@ def build_dashboard(store: Path, neighbours: str = "") -> web.Application:
     async def missing() -> list[str]:
         return [] if feed.reader else ["the serving store"]
 
-    app = build_app(metrics, missing)
+    app = build_app(metrics, missing, site_guard=site_guard)
     app.middlewares.insert(0, security_headers)
     app[FEED_KEY] = feed
     app[STOPPING_KEY] = asyncio.Event()

@@ -18,6 +18,7 @@ from common.http.front import FrontPage, Step
 from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler
 from common.http.serving import front_page_handler, serve_on
+from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
@@ -46,7 +47,8 @@ async def _serve(settings: JobSettings) -> int:
     async def missing() -> list[str]:
         return list(stream.missing)
 
-    app = build_app(metrics.registry, missing)
+    guard = guard_of(settings.allowed_hosts, settings.http_host)
+    app = build_app(metrics.registry, missing, site_guard=guard)
     app.router.add_get("/", _front_page(settings, stream))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()

@@ -499,6 +499,27 @@ def test_a_worker_with_credentials_answers_nobody_else(
         assert guarded.call("GET", "/health/live").status == 200
 
 
+def test_pages_of_other_sites_change_nothing_and_names_of_sites_are_not_served(
+    broker: LocalBroker, worker: ConnectWorker, tmp_path: Path
+) -> None:
+    body = {"name": "x", "config": {}}
+    for headers, status in (
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "evil.example"}, 421),
+    ):
+        refused = worker.call("POST", "/connectors", body, headers=headers)
+        assert refused.status == status
+        assert refused.body["error_code"] == status
+    assert worker.call("GET", "/", headers={"Host": "evil.example"}).status == 421
+    told = settings(broker, tmp_path)
+    told |= {"allowed.hosts": "connect.example", "access.control.allow.origin": "http://ui.example"}
+    with ConnectWorker(tmp_path, told) as open_worker:
+        for headers in ({"Host": "connect.example:8083"}, {"Origin": "http://ui.example"}):
+            assert open_worker.call("POST", "/connectors", body, headers=headers).status == 400
+        assert open_worker.call("GET", "/", headers={"Host": "evil.example"}).status == 421
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

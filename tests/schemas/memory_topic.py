@@ -8,6 +8,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from common.http.guarding import guarding
+from common.http.site_guard import SiteGuard
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
 from schemas.registry.judge import Judge
@@ -19,6 +21,7 @@ from schemas.registry.rest.answers import (
     TOPIC_KEY,
     TURNS_KEY,
     WRITES_KEY,
+    refused_site,
     registry_errors,
 )
 from schemas.registry.rest.app import add_routes
@@ -84,7 +87,7 @@ def folded(log: Log) -> Registry:
 
 def with_client(check: Callable[[TestClient], Awaitable[None]], log: Log | None = None) -> None:
     async def run() -> None:
-        app = web.Application(middlewares=[registry_errors])
+        app = web.Application(middlewares=[guarding(SiteGuard(), refused_site), registry_errors])
         app[TOPIC_KEY] = MemoryTopic([] if log is None else log)
         app[WRITES_KEY] = Writes(app[TOPIC_KEY], leading())
         app[JUDGES_KEY] = JudgeAtOnce()

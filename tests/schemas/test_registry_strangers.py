@@ -372,3 +372,29 @@ def test_whatever_is_sent_no_answer_is_a_servers_error(seed: int) -> None:
                 json.loads(await response.text())
 
     with_client(check)
+
+
+def test_page_of_another_site_registers_nothing_and_reads_nothing() -> None:
+    async def check(client: TestClient) -> None:
+        body = json.dumps({"schema": STRING}).encode()
+        for headers, status in (
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Host": "evil.example"}, 421),
+        ):
+            for kind in ({}, {"Content-Type": "application/json"}):
+                post = client.post(
+                    "/subjects/a/versions",
+                    data=body,
+                    headers={**headers, **kind},
+                    skip_auto_headers=["Content-Type"],
+                )
+                async with post as response:
+                    assert response.status == status
+                    assert (await response.json(content_type=None))["error_code"] == status
+        async with client.get("/subjects") as response:
+            assert await response.json(content_type=None) == []
+        async with client.get("/subjects", headers={"Host": "evil.example"}) as response:
+            assert response.status == 421
+
+    with_client(check)

@@ -57,5 +57,5 @@ def test_metrics_probes_and_refusals() -> None:
     assert page().answer("GET", "/health/live?x", LOCAL)[0] == 200
     assert page().answer("GET", "/nowhere", LOCAL)[0] == 404
     assert page().answer("POST", "/", LOCAL)[0] == 405
-    for host in ("evil.example", "evil.example:8080", ""):
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example"):
         assert page().answer("GET", "/", {"host": host})[0] == 421

@@ -18,6 +18,7 @@ from broker.server.clock import monotonic_seconds
 from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
 from common.http.accepting import ProtocolServer
+from common.http.site_guard import SiteGuard
 
 log = logging.getLogger("millrace.http")
 
@@ -53,9 +54,13 @@ class HttpServer:
     """Serves pages by path; knows nothing of what is on them."""
 
     def __init__(
-        self, pages: dict[str, Callable[[], Page]], front_page: FrontPage = _no_front_page
+        self,
+        pages: dict[str, Callable[[], Page]],
+        front_page: FrontPage = _no_front_page,
+        site_guard: SiteGuard | None = None,
     ) -> None:
         self._pages = pages
+        self._site_guard = site_guard or SiteGuard()
         self._front_page = front_page
         self._server: ProtocolServer | None = None
 
@@ -64,11 +69,23 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         turns = Turns(loop, monotonic_seconds)
         listening = bind(host, port)
-        self._server = ProtocolServer(
-            lambda: _HttpConnection(self._pages, self._front_page, turns), [listening]
-        )
+        self._server = ProtocolServer(lambda: _HttpConnection(self.answer, turns), [listening])
         self._server.start()
         return int(listening.getsockname()[1])
+
+    def answer(self, request: h11.Request) -> Page:
+        """Return the page that a request asks for, or why there is none."""
+        if request.method not in {b"GET", b"HEAD"}:
+            return problem(405, "Method Not Allowed")
+        asked = _asked(request)
+        if not self._site_guard.is_own(asked.host):
+            return problem(421, "The Host header is not this server's: see http.allowed.hosts")
+        path = request.target.partition(b"?")[0].decode("latin-1")
+        if path == "/":
+            page = self._front_page(asked)
+            return problem(404, "Not Found") if page is None else page
+        make = self._pages.get(path)
+        return problem(404, "Not Found") if make is None else make()
 
     def stop(self) -> None:
         """Stop listening."""
@@ -79,11 +96,8 @@ class HttpServer:
 class _HttpConnection(asyncio.Protocol):
     """One connection: h11 in the middle, one page an answer."""
 
-    def __init__(
-        self, pages: dict[str, Callable[[], Page]], front_page: FrontPage, turns: Turns
-    ) -> None:
-        self._pages = pages
-        self._front_page = front_page
+    def __init__(self, answer: Callable[[h11.Request], Page], turns: Turns) -> None:
+        self._answer = answer
         self._turns = turns
         self._is_waiting = False  # for a turn
         self._is_unread = False  # pages that were sent wait to be read
@@ -146,19 +160,9 @@ class _HttpConnection(asyncio.Protocol):
             if event is h11.PAUSED:
                 self._http.start_next_cycle()
             if isinstance(event, h11.Request):
-                page = self._page(event)
+                page = self._answer(event)
                 self._send(page._replace(body=b"") if event.method == b"HEAD" else page)
                 return True
-
-    def _page(self, request: h11.Request) -> Page:
-        if request.method not in {b"GET", b"HEAD"}:
-            return problem(405, "Method Not Allowed")
-        path = request.target.partition(b"?")[0].decode("latin-1")
-        if path == "/":
-            page = self._front_page(_asked(request))
-            return problem(404, "Not Found") if page is None else page
-        make = self._pages.get(path)
-        return problem(404, "Not Found") if make is None else make()
 
     def _send(self, page: Page) -> None:
         assert self._transport is not None

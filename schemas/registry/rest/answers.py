@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 from aiohttp import web
 from aiokafka.errors import KafkaError
 
+from common.http.site_guard import Refusal
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import ForwardedAnswer, Writes
 from schemas.registry.questions import Answer, Answers, Ask, Question, Unanswered
@@ -106,6 +107,11 @@ async def registry_errors(request: web.Request, handler: Handler) -> web.StreamR
     except Exception:
         log.exception("registry failed to answer path=%s", request.path[:_SHOWN_CHARACTERS])
         return _refusal(request, RegistryError(500, "HTTP 500 Internal Server Error"))
+
+
+def refused_site(request: web.Request, refusal: Refusal) -> web.Response:
+    """Refuse a request of another site, in Confluent's error body."""
+    return _refusal(request, RegistryError(refusal.status, refusal.detail))
 
 
 def when_loaded(handler: Handler) -> Handler:

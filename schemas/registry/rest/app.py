@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import web
 
+from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
+from common.http.site_guard import SiteGuard
 from common.process.tasks import spawn
 from schemas.registry.forwarding import Writes
 from schemas.registry.judging.pool import Judges
@@ -18,6 +20,7 @@ from schemas.registry.rest.answers import (
     TOPIC_KEY,
     TURNS_KEY,
     WRITES_KEY,
+    refused_site,
     registry_errors,
     settled,
     when_loaded,
@@ -32,11 +35,17 @@ _BODY_LIMIT_BYTES = 1 << 20
 log = logging.getLogger(__name__)
 
 
-def build_app(topic: SchemaTopic, leadership: Leadership, neighbours: str = "") -> web.Application:
+def build_app(
+    topic: SchemaTopic,
+    leadership: Leadership,
+    neighbours: str = "",
+    site_guard: SiteGuard | None = None,
+) -> web.Application:
     turns = Turns()
     judges = Judges(turns=turns)
     metrics = Metrics(topic, leadership)
-    middlewares = [metrics.count, registry_errors]
+    own_site = guarding(site_guard or SiteGuard(), refused_site)
+    middlewares = [metrics.count, own_site, registry_errors]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
     app[WRITES_KEY] = Writes(topic, leadership)

@@ -79,3 +79,17 @@ def test_what_was_asked_for_before_the_end_of_the_stream_is_answered() -> None:
         assert (await reader.read()).count(b"HTTP/1.1 200") == 2
 
     serve(Pages("x"), scenario)
+
+
+def test_a_name_that_a_site_pointed_here_sees_no_page() -> None:
+    pages = Pages("x")
+
+    async def scenario(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for host, status in ((b"evil.example", b"421"), (b"broker-1:9644", b"200")):
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n" % host)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 " + status)
+            length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+            await reader.readexactly(length)
+
+    serve(pages, scenario)
