@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from common.http.front import FrontPage, Link, Step
 from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
-from common.http.serving import Handler, front_page_handler, serve_on
+from common.http.serving import Handler, front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
@@ -48,7 +48,7 @@ class Front:
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = runner_of(app)
         await self._runner.setup()
         await serve_on(self._runner, self.host, self._port)
         self._port = self._runner.addresses[0][1]

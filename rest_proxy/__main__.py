@@ -6,9 +6,7 @@ import signal
 import socket
 import sys
 
-from aiohttp import web
-
-from common.http.serving import Site
+from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
@@ -30,7 +28,7 @@ async def serve(settings: Settings) -> None:
     listening = socket.create_server(settings.address())
     host, port = settings.address()[0] or "0.0.0.0", listening.getsockname()[1]
     proxy = Proxy.of(settings)
-    runner = web.AppRunner(build_app(proxy), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    runner = runner_of(build_app(proxy), shutdown_seconds=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
         await Site(runner, listening).start()

@@ -14,9 +14,7 @@ import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 
-from aiohttp import web
-
-from common.http.serving import serve_on
+from common.http.serving import runner_of, serve_on
 from common.kafka.calm_clients import calm_aiokafka
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
@@ -54,10 +52,9 @@ class Program:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
         async with peer_session() as http:
-            site = web.AppRunner(
+            site = runner_of(
                 build_web(self._settings, lambda: self._current, self._metrics, http),
-                access_log=None,
-                shutdown_timeout=2.0,
+                shutdown_seconds=2.0,
             )
             await site.setup()
             try:

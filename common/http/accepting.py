@@ -104,12 +104,21 @@ class ProtocolServer:
     """Serves each connection to one of its sockets by an asyncio protocol of its own."""
 
     def __init__(
-        self, make_protocol: Callable[[], asyncio.BaseProtocol], listening: Sequence[socket.socket]
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        listening: Sequence[socket.socket],
+        *,
+        count: Callable[[], int],
+        limit: int,
     ) -> None:
+        """`count` returns how many connections are open; more than `limit` are refused."""
         self._loop = asyncio.get_running_loop()
         self._make_protocol = make_protocol
         self.sockets = tuple(listening)
         self._accepting = [Accepting(self._loop, each, self._take) for each in listening]
+        self._count = count
+        self._limit = limit
+        self._full_at = -QUIET_SECONDS
         self._connecting: set[asyncio.Future[None]] = set()
 
     def start(self, backlog: int = _BACKLOG) -> None:
@@ -123,6 +132,16 @@ class ProtocolServer:
             each.stop()
 
     def _take(self, accepted: socket.socket, _: str) -> None:
+        if self._count() + len(self._connecting) < self._limit:
+            self._connect_to(accepted)
+            return
+        accepted.close()
+        now = self._loop.time()
+        if now - self._full_at >= QUIET_SECONDS:
+            log.warning("refused: %d connections are open, as more may be", self._limit)
+        self._full_at = now
+
+    def _connect_to(self, accepted: socket.socket) -> None:
         # The loop itself keeps only weak references to what it runs.
         connecting = spawn(self._connect(accepted))
         self._connecting.add(connecting)

@@ -4,15 +4,15 @@ Errors are problem documents. `/health/live` says that the process runs; `/healt
 it can do its work, or what is missing; `/metrics` is Prometheus text.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from common.http.bodies import BODY_SECONDS, reading_bodies
 from common.http.guarding import guarding
-from common.http.problems import Handler, ProblemError, answer, unavailable
+from common.http.problems import Handler, answer, unavailable
 from common.http.site_guard import SiteGuard
 from common.process.clock import now_seconds
 
@@ -20,8 +20,6 @@ Readiness = Callable[[], Awaitable[list[str]]]
 """Returns what is missing; an empty list means ready."""
 
 BODY_LIMIT_BYTES = 2 << 20
-BODY_SECONDS = 10.0
-"""A client that has not sent its body by then is refused."""
 
 
 def build_app(
@@ -39,33 +37,22 @@ def build_app(
     `site_guard` the application knows no name of its own but this machine's.
     """
 
-    async def read_and_handle(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.can_read_body and request.match_info.http_exception is None:
-            await _read_body(request, body_seconds)
-        return await handler(request)
-
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         started_at = now_seconds()
-        response = await answer(request, lambda request: read_and_handle(request, handler))
+        response = await answer(request, handler)
         if http_seconds is not None:
             labels = (request.method, _route(request), str(response.status))
             http_seconds.labels(*labels).observe(now_seconds() - started_at)
         return response
 
     own_site = guarding(site_guard or SiteGuard())
-    app = web.Application(middlewares=[own_site, guard], client_max_size=body_limit_bytes)
+    app = web.Application(
+        middlewares=[own_site, guard, reading_bodies(body_seconds)],
+        client_max_size=body_limit_bytes,
+    )
     app.add_routes(_probes(metrics, readiness))
     return app
-
-
-async def _read_body(request: web.Request, seconds: float) -> None:
-    """Read the whole body for the handler; raise ProblemError when it comes too slowly."""
-    try:
-        async with asyncio.timeout(seconds):
-            await request.read()
-    except TimeoutError:
-        raise ProblemError(408, f"the body was not here after {seconds:g} s") from None
 
 
 def _route(request: web.Request) -> str:

@@ -3,25 +3,47 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from aiohttp import web
 
 from common.http.accepting import ProtocolServer, bound_to
+from common.http.broken_requests import quiet_logger
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
 
+SILENT_SECONDS: Final = 30.0
+"""A connection is closed when no whole head of a request came in so long. Jetty, of which Kafka's
+Connect and Confluent's programs are made, waits 30 s too."""
+LINGERING_SECONDS: Final = 5.0
+"""The rest of a body that was refused may take so long, so that the client reads the refusal."""
+MAX_CONNECTIONS: Final = 1000
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 State = Callable[[web.Request], Awaitable[tuple[Sequence[str], Mapping[str, str]]]]
 """Returns what a server waits for before it can work, and what there is to say of it now."""
 
 
+def runner_of(app: web.Application, shutdown_seconds: float = 60.0) -> web.AppRunner:
+    """Return what serves an application and gives up silent clients."""
+    return web.AppRunner(
+        app,
+        access_log=None,
+        keepalive_timeout=SILENT_SECONDS,
+        lingering_time=LINGERING_SECONDS,
+        logger=quiet_logger(),
+        shutdown_timeout=shutdown_seconds,
+    )
+
+
 class Site(web.BaseSite):
-    """A `web.SockSite` that leaves the last file descriptors to the program."""
+    """A `web.SockSite` that leaves the last file descriptors to the program, and has a limit."""
 
     def __init__(self, runner: web.BaseRunner, *listening: socket.socket) -> None:
         super().__init__(runner)
         assert runner.server is not None, "set up the runner first"
-        self._serving = ProtocolServer(runner.server, listening)
+        server = runner.server
+        self._serving = ProtocolServer(
+            server, listening, count=lambda: len(server.connections), limit=MAX_CONNECTIONS
+        )
 
     @property
     def name(self) -> str:

@@ -13,10 +13,8 @@ import signal
 import sys
 from collections.abc import Awaitable
 
-from aiohttp import web
-
 from common.http.application import build_app
-from common.http.serving import serve_on
+from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process import clock, traces
@@ -66,7 +64,7 @@ async def _serve(service: Service[S, R], settings: S) -> None:
     if settings.allow_faults:
         add_fault_switch(app, lambda: running.processor)
     add_front_page(app, service, settings, running.missing)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    runner = runner_of(app, shutdown_seconds=2.0)
     await runner.setup()
     try:
         await serve_on(runner, settings.http_host, settings.http_port)

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from common.http.bodies import reading_bodies
 from common.http.guarding import guarding, letting_pages_read
-from common.http.serving import Site
+from common.http.serving import Site, runner_of
 from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from connect.herder.names import ElsewhereError, RefusalError
 from connect.rest.admin import Admin
@@ -73,14 +74,15 @@ class RestServer:
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         guard = self._guard()
         app = web.Application(
-            middlewares=[guarding(guard, _refuse), self._answer], client_max_size=BODY_LIMIT_BYTES
+            middlewares=[guarding(guard, _refuse), self._answer, reading_bodies()],
+            client_max_size=BODY_LIMIT_BYTES,
         )
         app.on_response_prepare.append(letting_pages_read(guard))
         for resource in (Connectors, ConnectorOffsets, ConnectorPlugins, Admin, Page):
             app.add_routes(_with_slashes(resource(desk).routes()))
         if cluster is not None:
             app.add_routes(Internal(desk, cluster).routes())
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = runner_of(app)
         await self._runner.setup()
         await Site(self._runner, self._socket).start()
 

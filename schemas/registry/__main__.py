@@ -8,9 +8,7 @@ import signal
 import socket
 import sys
 
-from aiohttp import web
-
-from common.http.serving import Site
+from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
@@ -85,7 +83,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     leadership = Leadership(arguments.bootstrap_servers, arguments.group_id, identity)
     guard = guard_of(arguments.allowed_hosts, arguments.http_host, host)
     app = build_app(topic, leadership, arguments.neighbours, guard)
-    runner = web.AppRunner(app, access_log=None)
+    runner = runner_of(app)
     await runner.setup()
     try:
         await Site(runner, listening).start()

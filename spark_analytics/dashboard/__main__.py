@@ -9,9 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from aiohttp import web
-
-from common.http.serving import serve_on
+from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
@@ -27,7 +25,7 @@ async def serve(settings: Settings) -> None:
     stopping = app[STOPPING_KEY]
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    runner = runner_of(app, shutdown_seconds=2.0)
     await runner.setup()
     try:
         await serve_on(runner, settings.http_host, settings.http_port)

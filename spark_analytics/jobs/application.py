@@ -17,7 +17,7 @@ from common.http.application import build_app
 from common.http.front import FrontPage, Step
 from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler
-from common.http.serving import front_page_handler, serve_on
+from common.http.serving import front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
@@ -50,7 +50,7 @@ async def _serve(settings: JobSettings) -> int:
     guard = guard_of(settings.allowed_hosts, settings.http_host)
     app = build_app(metrics.registry, missing, site_guard=guard)
     app.router.add_get("/", _front_page(settings, stream))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = runner_of(app, shutdown_seconds=1.0)
     await runner.setup()
     status = 1
     try:

@@ -23,6 +23,9 @@ from common.http.site_guard import SiteGuard
 log = logging.getLogger("millrace.http")
 
 MAX_REQUEST_BYTES = 16 * 1024
+MAX_CONNECTIONS = 200
+SILENT_SECONDS = 30.0
+"""A connection is closed when no whole request came, or nothing was read, in so long."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -58,18 +61,26 @@ class HttpServer:
         pages: dict[str, Callable[[], Page]],
         front_page: FrontPage = _no_front_page,
         site_guard: SiteGuard | None = None,
+        silent_seconds: float = SILENT_SECONDS,
     ) -> None:
         self._pages = pages
         self._site_guard = site_guard or SiteGuard()
         self._front_page = front_page
+        self._silent_seconds = silent_seconds
         self._server: ProtocolServer | None = None
+        self._connections: set[_HttpConnection] = set()
 
     def start(self, host: str, port: int) -> int:
         """Listen, and return the port; raises OSError when the address is taken."""
         loop = asyncio.get_running_loop()
         turns = Turns(loop, monotonic_seconds)
         listening = bind(host, port)
-        self._server = ProtocolServer(lambda: _HttpConnection(self.answer, turns), [listening])
+        self._server = ProtocolServer(
+            lambda: _HttpConnection(self.answer, turns, self._connections, self._silent_seconds),
+            [listening],
+            count=lambda: len(self._connections),
+            limit=MAX_CONNECTIONS,
+        )
         self._server.start()
         return int(listening.getsockname()[1])
 
@@ -96,8 +107,17 @@ class HttpServer:
 class _HttpConnection(asyncio.Protocol):
     """One connection: h11 in the middle, one page an answer."""
 
-    def __init__(self, answer: Callable[[h11.Request], Page], turns: Turns) -> None:
+    def __init__(
+        self,
+        answer: Callable[[h11.Request], Page],
+        turns: Turns,
+        connections: "set[_HttpConnection]",
+        silent_seconds: float,
+    ) -> None:
         self._answer = answer
+        self._connections = connections
+        self._silent_seconds = silent_seconds
+        self._silence: asyncio.TimerHandle | None = None
         self._turns = turns
         self._is_waiting = False  # for a turn
         self._is_unread = False  # pages that were sent wait to be read
@@ -107,6 +127,22 @@ class _HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # No isinstance: uvloop's transports are not of asyncio's classes.
         self._transport = cast("asyncio.Transport", transport)
+        self._connections.add(self)
+        self._wait_for_request()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._silence is not None:
+            self._silence.cancel()
+
+    def _wait_for_request(self) -> None:
+        """Give the client up when no whole request comes; part of one changes nothing."""
+        assert self._transport is not None
+        if self._silence is not None:
+            self._silence.cancel()
+        # Not `close`, which waits until the client has read everything.
+        give_up = self._transport.abort
+        self._silence = asyncio.get_running_loop().call_later(self._silent_seconds, give_up)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -162,6 +198,7 @@ class _HttpConnection(asyncio.Protocol):
             if isinstance(event, h11.Request):
                 page = self._answer(event)
                 self._send(page._replace(body=b"") if event.method == b"HEAD" else page)
+                self._wait_for_request()
                 return True
 
     def _send(self, page: Page) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import web
 
+from common.http.bodies import reading_bodies
 from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
 from common.http.site_guard import SiteGuard
@@ -45,7 +46,7 @@ def build_app(
     judges = Judges(turns=turns)
     metrics = Metrics(topic, leadership)
     own_site = guarding(site_guard or SiteGuard(), refused_site)
-    middlewares = [metrics.count, own_site, registry_errors]
+    middlewares = [metrics.count, own_site, registry_errors, reading_bodies()]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
     app[WRITES_KEY] = Writes(topic, leadership)

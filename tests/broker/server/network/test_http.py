@@ -1,6 +1,7 @@
 """The web pages: one page a turn, and none for a client that does not read."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from broker.server.network.http import HttpServer, Page, text
@@ -93,3 +94,27 @@ def test_a_name_that_a_site_pointed_here_sees_no_page() -> None:
             await reader.readexactly(length)
 
     serve(pages, scenario)
+
+
+def test_clients_that_send_half_a_head_or_read_nothing_are_given_up() -> None:
+    async def run() -> None:
+        pages = Pages("x" * 8_000_000)
+        server = HttpServer({"/metrics": pages.page}, silent_seconds=0.3)
+        port = server.start("127.0.0.1", 0)
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        sent = (b"", b"GET /metrics HTTP/1.1\r\nHost: b", GET)
+        for number, (_, writer) in enumerate(opened):
+            writer.write(sent[number % 3])
+        for number, (reader, writer) in enumerate(opened):
+            if sent[number % 3] == GET:
+                await asyncio.sleep(0.05)  # it reads nothing meanwhile, and may be given up
+            with suppress(ConnectionError):
+                assert len(await reader.read()) < 8_000_000
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET)
+        assert b" 200 " in await reader.readline()
+        writer.close()
+        server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 20))

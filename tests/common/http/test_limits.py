@@ -1,0 +1,154 @@
+"""Clients that send nothing, part of a request, or what is no HTTP: limited in time and number."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from common.http import serving
+from common.http.application import build_app
+from common.http.serving import runner_of, serve_on
+from tests.common.http.test_accepting import programs
+
+SECONDS = 0.3
+ASK = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PARTS = {
+    "nothing": b"",
+    "half a head": b"GET / HTTP/1.1\r\nHost: loc",
+    "half a body": b"POST /taking HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+    "half a chunk": b"POST /taking HTTP/1.1\r\nHost: localhost\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+    "half a head after a request": ASK + b"GET / HTTP/1.1\r\nHost: loc",
+}
+NO_HTTP = (
+    b"GET * HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET http:// HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /\xff HTTP/1.1\r\nHost: \xff\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: z\r\n\r\n",
+    b"POST /taking HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /taking HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"
+    b"Content-Length: 3\r\nConnection: close\r\n\r\nabc",
+    b"POST /none HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\n"
+    b"Content-Length: 3\r\nConnection: close\r\n\r\nabc",
+)
+
+
+async def taking(request: web.Request) -> web.Response:
+    return web.Response(body=await request.read())
+
+
+async def ready() -> list[str]:
+    return []
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[int]:
+    app = build_app(CollectorRegistry(), ready, body_seconds=SECONDS)
+    app.router.add_post("/taking", taking)
+    runner = runner_of(app, shutdown_seconds=1)
+    await runner.setup()
+    await serve_on(runner, "127.0.0.1", 0)
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def run(check: Callable[[int], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(60), server() as port:
+            await check(port)
+
+    asyncio.run(within())
+
+
+async def told(port: int, sent: bytes) -> bytes:
+    """Send, wait until the server closes, and return what it said."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_client_that_stops_within_a_request_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setattr(serving, "SILENT_SECONDS", SECONDS)
+    monkeypatch.setattr(serving, "LINGERING_SECONDS", SECONDS)
+
+    async def check(port: int) -> None:
+        answers = await asyncio.gather(*[told(port, PARTS[part]) for _ in range(50)])
+        expected = b"200" if "after" in part else b"408" if b"POST" in PARTS[part] else b""
+        assert {answer[9:12] for answer in answers} == {expected}
+
+    run(check)
+
+
+def test_there_are_so_many_connections_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 5)
+
+    async def check(port: int) -> None:
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        for reader, writer in opened:
+            writer.write(ASK)
+            assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        for _ in range(20):
+            with suppress(ConnectionError):
+                assert await told(port, ASK) == b""
+        opened.pop()[1].close()
+        async with asyncio.timeout(5):
+            while not await _is_served(port):
+                pass
+        for _, writer in opened:
+            writer.close()
+
+    run(check)
+    assert caplog.text.count("as more may be") == 1
+
+
+async def _is_served(port: int) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(ASK)
+    try:
+        return b" 200 " in await reader.read(20)
+    except ConnectionError:
+        return False
+    finally:
+        writer.close()
+
+
+def test_what_is_no_http_is_answered_400_and_costs_a_line_in_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def check(port: int) -> None:
+        for sent in NO_HTTP:
+            for _ in range(20):
+                assert (await told(port, sent))[9:12] in (b"400", b"404"), sent
+
+    logging.getLogger("aiohttp.server").filters.clear()
+    run(check)
+    said = [each for each in caplog.records if each.levelno >= logging.INFO]
+    assert len(said) == 1
+    assert "InvalidURLError" in said[0].getMessage()
+    assert said[0].exc_info is None
+
+
+def test_an_error_of_our_own_keeps_its_stack_trace(caplog: pytest.LogCaptureFixture) -> None:
+    serving.quiet_logger().error("failed", exc_info=ValueError("ours"))
+    assert "ValueError: ours" in caplog.text
+
+
+def test_every_program_serves_by_the_runner_with_limits() -> None:
+    root = Path(serving.__file__).parents[2]
+    found = {str(path.relative_to(root)) for path in programs() if "AppRunner(" in path.read_text()}
+    assert found == {"common/http/serving.py"}
