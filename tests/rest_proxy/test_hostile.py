@@ -13,6 +13,8 @@ from millrace.testing import LocalBroker, LocalRestProxy, LocalStack
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
 from tests.lib.waiting import until
 
+pytestmark = pytest.mark.slow
+
 JSON_RECORDS = records_type("json")
 
 

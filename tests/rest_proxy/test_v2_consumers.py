@@ -10,6 +10,8 @@ from confluent_kafka import Producer
 from millrace.testing import LocalStack
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
 
+pytestmark = pytest.mark.slow
+
 BINARY = records_type("binary")
 
 

@@ -7,6 +7,8 @@ import pytest
 from millrace.testing import LocalStack
 from tests.lib.rest_calls import JSON, V2, RestCalls, records_type
 
+pytestmark = pytest.mark.slow
+
 AVRO = records_type("avro")
 RECORD = (
     '{"type": "record", "name": "Person", "fields": [{"name": "name", "type": ["null", "string"]}]}'
@@ -98,7 +100,7 @@ def test_every_format_is_read_as_it_was_sent(
     if schema is not None:
         body |= {"key_schema": schema, "value_schema": schema}
     sent = rest.post(f"/topics/{topic}", body, records_type(kind))
-    assert sent.status == 200, sent
+    assert sent.status == 200, sent.body
     assert [each["error"] for each in sent.body["offsets"]] == [None, None]
     assert (sent.body["value_schema_id"] is None) == (schema is None)
     made = rest.post(f"/consumers/{group}", {"format": kind, "auto.offset.reset": "earliest"})

@@ -8,6 +8,8 @@ from confluent_kafka import Consumer, Producer
 from millrace.testing import LocalStack
 from tests.lib.rest_calls import JSON, Cluster, RestCalls
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def cluster(rest: RestCalls) -> Cluster:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.lib.rest_calls import JSON, Answer, RestCalls
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = '{"type": "record", "name": "n.Person", "fields": [{"name": "age", "type": "int"}]}'
 
 
