@@ -55,7 +55,7 @@ def parse_sale(value: bytes) -> Event:
             "quantity": int(sale["quantity"]),
             "revenue": str(Decimal(sale["revenue"])),
         }
-    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise MalformedRecordError(f"not a sale: {error!r}") from error
 
 

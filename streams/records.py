@@ -11,6 +11,7 @@ partitions. A record of a topic that we did not make ourselves is its own origin
 as it is now and the records to send. It changes nothing and waits for nothing.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +22,7 @@ from schemas import topics
 # Of schemas that have more than version 1.
 NEWEST_VERSION = {"customers/customer": 2}
 ORIGIN_HEADER = "millrace-origin"
+_WRITTEN_ORIGIN = re.compile(rb"([A-Za-z0-9._-]+):([0-9]{1,19})")
 
 ORDERS = topics.ORDERS.name
 ORDER_DECISIONS = topics.ORDER_DECISIONS.name
@@ -46,11 +48,14 @@ class Origin(NamedTuple):
 def origin_of(
     headers: Iterable[tuple[str, bytes]], topic: str, partition: int, offset: int
 ) -> Origin:
-    """Return the origin that the headers name, else the record's own place."""
+    """Return the origin that the headers name, else the record's own place.
+
+    A header that no topology wrote names no origin.
+    """
     for name, value in headers:
-        if name == ORIGIN_HEADER:
-            source, _, number = value.decode().rpartition(":")
-            return Origin(source, int(number))
+        found = _WRITTEN_ORIGIN.fullmatch(value or b"") if name == ORIGIN_HEADER else None
+        if found is not None:
+            return Origin(found[1].decode(), int(found[2]))
     return Origin(f"{topic}-{partition}", offset)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
@@ -47,6 +48,17 @@ _POLL_MS = 50
 """How often the reader's position is checked. A consumer passes markers of transactions without
 returning them, and a changelog ends with one."""
 
+UNREADABLE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""Raised for a record that a stranger wrote: no key, no UTF-8, no JSON, no such field. It must not
+stop the program, which would read it again at each start."""
+_SHOWN_CHARACTERS: Final = 200
 Progress = Callable[[str, int, int], None]
 """Called now and then with a topic, how many of its offsets were read, and of how many."""
 
@@ -84,7 +96,7 @@ async def read_to_end(
         while behind := await _behind(consumer, end_offsets):
             for records in (await consumer.getmany(*behind, timeout_ms=_POLL_MS)).values():
                 for record in records:
-                    await replay(record)
+                    await replay_or_pass(replay, record)
             if now_seconds() - shown_at >= _PROGRESS_SECONDS:
                 shown_at = now_seconds()
                 await _show(consumer, end_offsets, show)
@@ -92,6 +104,20 @@ async def read_to_end(
         return {partition: await consumer.position(partition) for partition in end_offsets}
     finally:
         await stop(consumer, asker)
+
+
+async def replay_or_pass(replay: Replay, record: ConsumerRecord) -> None:
+    """Replay a record; log one that cannot be read, and pass over it."""
+    try:
+        await replay(record)
+    except UNREADABLE as error:
+        passed_over(record, error)
+
+
+def passed_over(record: ConsumerRecord, error: Exception) -> None:
+    """Log that a record is passed over."""
+    place = f"{record.topic}-{record.partition}:{record.offset}"
+    log.warning("record passed over place=%s error=%s", place, repr(error)[:_SHOWN_CHARACTERS])
 
 
 async def _show(

@@ -20,7 +20,7 @@ def add_fault_switch(app: web.Application, processor: Callable[[], Processor | N
     async def put_faults(request: web.Request) -> web.Response:
         try:
             found = json.loads(await request.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         delay_ms = found.get("delay_ms") if isinstance(found, dict) else None
         if not isinstance(delay_ms, int) or not 0 <= delay_ms <= MAX_DELAY_MS:

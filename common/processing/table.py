@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
-from common.kafka.reading import EndOffsets
+from common.kafka.reading import UNREADABLE, EndOffsets, passed_over
 from common.kafka.stopping import stop
 from common.kafka.topic_creation import ensure_topics
 from common.kafka.topics import Topic
@@ -101,8 +101,14 @@ class FollowedTable:
     async def _read(self, consumer: AIOKafkaConsumer) -> None:
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
-                self._replay(record)
+                self._replay_one(record)
         await self._note_positions(consumer)
+
+    def _replay_one(self, record: ConsumerRecord) -> None:
+        try:
+            self._replay(record)
+        except UNREADABLE as error:
+            passed_over(record, error)
 
     async def _note_positions(self, consumer: AIOKafkaConsumer) -> None:
         async with self._moved:

@@ -40,11 +40,18 @@ class MalformedJsonError(ValueError):
 
 
 def parse_json(body: bytes) -> Any:
-    """Return the JSON with every fraction as Decimal."""
+    """Return the JSON with every fraction as Decimal; NaN for one that no Decimal holds."""
     try:
-        return json.loads(body, parse_float=Decimal, parse_constant=_refuse_constant)
+        return json.loads(body, parse_float=_to_fraction, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise MalformedJsonError(f"the body is not JSON: {error}") from error
+
+
+def _to_fraction(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of 20 digits
+        return Decimal("NaN")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -217,6 +224,7 @@ def _to_datetime(value: Any) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-    except ValueError:
+        return None if moment.tzinfo is None else moment.astimezone(UTC)
+    # OverflowError: in UTC it is before the year 1, or after 9999.
+    except (ValueError, OverflowError):
         return None
-    return None if moment.tzinfo is None else moment.astimezone(UTC)

@@ -306,8 +306,11 @@ def _parse(body: bytes) -> Any:
 
 def _idempotency_key(request: web.Request) -> str | None:
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not 0 < len(key) <= _KEY_MAX:
-        raise ProblemError(400, f"Idempotency-Key must have 1 to {_KEY_MAX} characters")
+    if key is None:
+        return None
+    if not (0 < len(key) <= _KEY_MAX and key.isascii() and key.isprintable()):
+        detail = f"Idempotency-Key must have 1 to {_KEY_MAX} printable ASCII characters"
+        raise ProblemError(400, detail)
     return key
 
 

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +26,7 @@ NAVIGATION_KEY = web.AppKey("navigation", str)
 STOPPING_KEY = web.AppKey("stopping", asyncio.Event)
 _STATUS_SECONDS = 1.0
 _RETRY_MS = 1000
+_REVISION = re.compile("[0-9]{1,18}")
 _PAGE = Path(str(files(__package__))) / "page"
 _ASSETS = {
     "app.js": "text/javascript",
@@ -151,7 +153,7 @@ async def get_events(request: web.Request) -> web.StreamResponse:
     )
     feed, stopping = request.app[FEED_KEY], request.app[STOPPING_KEY]
     last_id = request.headers.get("Last-Event-ID", "")
-    revision = int(last_id) if last_id.isdigit() else -1
+    revision = int(last_id) if _REVISION.fullmatch(last_id) else -1
     await response.prepare(request)
     try:
         await response.write(f"retry: {_RETRY_MS}\n\n".encode())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiokafka.errors import KafkaTimeoutError
+from yarl import URL
 
 from common.http.application import build_app
 from common.kafka.assignment import Directory
@@ -489,3 +490,68 @@ def test_owner_that_does_not_answer_gives_503() -> None:
         await problem(await first.client.get(f"/v1/orders/{order['id']}"), 503)
 
     with_two_nodes(check)
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("lines", '[{"product_id":"a","quantity":1,"unit_price":1e999999999999999999999}]'),
+        ("lines", '[{"product_id":"a","quantity":1,"unit_price":-1e-999999999999999999999}]'),
+        ("lines", '[{"product_id":"a","quantity":1,"unit_price":"1e999999999999999999999"}]'),
+        ("lines", '[{"product_id":"a","quantity":1e999999999999999999999,"unit_price":1}]'),
+        ("lines", '[{"product_id":"\\ud800","quantity":1,"unit_price":1}]'),
+        ("total", "1e999999999999999999999"),
+        ("ordered_at", '"0001-01-01T00:00:00+23:59"'),
+        ("ordered_at", '"9999-12-31T23:59:59-23:59"'),
+        ("\\ud800", "1"),
+    ],
+)
+def test_what_no_decimal_and_no_moment_can_hold_is_refused_by_its_field(
+    field: str, text: str
+) -> None:
+    async def check(one: Node) -> None:
+        body = json.dumps({**GOOD, "@": "@"}).replace('"@": "@"', f'"{field}": {text}')
+        headers = {"Content-Type": "application/json"}
+        response = await one.client.post("/v1/orders", data=body, headers=headers)
+        told = await problem(response, 422)
+        assert told["errors"], told
+        assert not one.instance.bus.all("orders")
+
+    with_node(check)
+
+
+@pytest.mark.parametrize("body", ["[" * 15_000, '{"total":' + "9" * 5000 + "}", b"\xff", b"\x00"])
+def test_what_json_cannot_hold_is_refused(body: str | bytes) -> None:
+    async def check(one: Node) -> None:
+        headers = {"Content-Type": "application/json"}
+        await problem(await one.client.post("/v1/orders", data=body, headers=headers), 400)
+
+    with_node(check)
+
+
+@pytest.mark.parametrize("key", [b"k\xff", "k\u00e9".encode(), b"a\tb", b"\xed\xa0\x80"])
+def test_key_must_be_plain_text(key: bytes) -> None:
+    async def check(one: Node) -> None:
+        body = json.dumps(GOOD).encode()
+        server = one.client.server
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(
+            b"POST /v1/orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Connection: close\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s"
+            % (key, len(body), body)
+        )
+        assert (await reader.read())[9:12] == b"400"
+        writer.close()
+        assert not one.instance.bus.all("orders")
+
+    with_node(check)
+
+
+@pytest.mark.parametrize("order_id", ["%ED%A0%80", "%FF", "%00", "a%2Fb", "9" * 5000])
+def test_id_that_is_no_text_is_unknown(order_id: str) -> None:
+    async def check(one: Node) -> None:
+        for method, end in (("GET", ""), ("DELETE", ""), ("GET", "/events"), ("GET", "/validated")):
+            url = URL(f"/v1/orders/{order_id}{end}?timeout=0", encoded=True)
+            await problem(await one.client.request(method, url), 404)
+
+    with_node(check)

@@ -129,3 +129,14 @@ async def read_events(
 )
 def test_badge(properties: dict[str, int], state: str) -> None:
     assert badge(properties, 100_000)["state"] == state
+
+
+@pytest.mark.parametrize("last_id", ["²", "9" * 5000, "-1", "1e9", "x"])
+def test_an_event_id_that_is_none_gets_the_newest(store: Path, last_id: str) -> None:
+    async def talk(client: TestClient) -> None:
+        await wait_ready(client)
+        async with client.get("/events", headers={"Last-Event-ID": last_id}) as response:
+            assert response.status == 200
+            assert (await response.content.readline()).startswith(b"retry:")
+
+    run(store, talk)
