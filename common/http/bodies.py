@@ -41,3 +41,5 @@ async def _read(request: web.Request, seconds: float) -> None:
         raise web.HTTPRequestTimeout(text=text) from None
     except RequestPayloadError as error:
         raise web.HTTPBadRequest(text=f"the body cannot be read: {error}") from None
+    except ConnectionError:  # nobody reads this answer
+        raise web.HTTPBadRequest(text="the client is gone") from None

@@ -20,6 +20,8 @@ class BrokenRequests(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ConnectionError):
+            return False  # that client is gone already
         if not isinstance(error, _OF_CLIENTS):
             return True
         if record.created - self._said_at < QUIET_SECONDS:

@@ -148,6 +148,20 @@ def test_an_error_of_our_own_keeps_its_stack_trace(caplog: pytest.LogCaptureFixt
     assert "ValueError: ours" in caplog.text
 
 
+def test_a_client_that_is_gone_costs_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(port: int) -> None:
+        for sent in (PARTS["half a body"], PARTS["half a chunk"]):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            await asyncio.sleep(0.05)  # so that its body is waited for
+            writer.close()
+            await asyncio.sleep(0.05)
+
+    run(check)
+    serving.quiet_logger().error("failed", exc_info=ConnectionResetError("gone"))
+    assert not [each for each in caplog.records if each.levelno >= logging.INFO]
+
+
 def test_every_program_serves_by_the_runner_with_limits() -> None:
     root = Path(serving.__file__).parents[2]
     found = {str(path.relative_to(root)) for path in programs() if "AppRunner(" in path.read_text()}
