@@ -1,1 +1,4 @@
-"""The program that brings data in and out of topics; `README.md` says where to start."""
+"""A worker of Kafka Connect: it runs connectors, which copy data into and out of topics.
+
+`README.md` lists the folders and says where to start reading.
+"""

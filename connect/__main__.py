@@ -1,4 +1,7 @@
-"""`millrace connect start worker.properties [connector ...]` runs a worker, the others ask one."""
+"""`millrace connect start worker.properties [connector ...]` runs a worker.
+
+All other commands send requests to a worker.
+"""
 
 import sys
 
@@ -8,7 +11,7 @@ from connect.client.arguments import parse_arguments
 def main() -> int:
     options = parse_arguments(sys.argv[1:])
     if options.command == "start":
-        # Only here: whoever asks a worker need not wait for the clients of Kafka to be imported.
+        # Imported here: the other commands start faster without Kafka's clients.
         from connect.start import run
 
         return run(options)

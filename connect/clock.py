@@ -1,4 +1,4 @@
-"""The only place where Connect asks for the time or for randomness."""
+"""The only module of Connect that reads a clock or a source of randomness."""
 
 import random
 import secrets
@@ -18,10 +18,10 @@ def now_ms() -> int:
 
 
 def random_bytes(size: int) -> bytes:
-    """Return bytes that nobody can guess."""
+    """Return bytes that cannot be guessed."""
     return secrets.token_bytes(size)
 
 
 def wait(seconds: float) -> None:
-    """Hold up the thread for so long."""
+    """Block the thread for `seconds`."""
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The file a connector is written in: its name, its configuration, the state it begins in."""
+"""Reads a connector's file: its name, its configuration and its initial state."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ STANDARD_INPUT: Final = Path("-")
 
 
 def read_text(path: Path) -> str:
-    """Read a file, or standard input when it is called `-`. Raises ConfigException."""
+    """Read a file; the path `-` stands for standard input. Raises ConfigException."""
     try:
         return sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -22,10 +22,10 @@ def read_text(path: Path) -> str:
 
 
 def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | None]:
-    """Read a connector's name, configuration and first state. Raises ConfigException.
+    """Read a connector's name, configuration and initial state. Raises ConfigException.
 
-    A properties file, or JSON: the configuration by itself, or what POST /connectors takes. `-` is
-    JSON on standard input.
+    The file is a properties file or JSON. The JSON is either the configuration alone or the body
+    of a POST /connectors. The path `-` stands for JSON on standard input.
     """
     text = read_text(path)
     if path.suffix.lower() != ".json" and path != STANDARD_INPUT:
@@ -44,7 +44,7 @@ def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | 
 
 
 def read_initial_state(said: object) -> TargetState | None:
-    """Read what POST /connectors calls `initial_state`. Raises ConfigException."""
+    """Read the field `initial_state` of a POST /connectors. Raises ConfigException."""
     if said is None:
         return None
     states = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED}

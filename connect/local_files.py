@@ -1,9 +1,9 @@
-"""Which files of the worker's machine connectors may read and write.
+"""Decides which files of the worker's machine connectors may read and write.
 
-Whoever reaches a worker's REST interface chooses the files in a configuration. So only those are
-used that lie in a directory which the worker's properties name in `file.allowed.directories`;
-without that setting there are none. Links and `..` are followed before it is decided. The worker
-says once, at its start, what is allowed in its process.
+Any user of a worker's REST interface can name files in a configuration. So a connector may use a
+file only if it lies in a directory that the worker's properties name in `file.allowed.directories`;
+without that setting it may use no files. Links and `..` are resolved before the check. The worker
+sets the directories once, when its process starts.
 """
 
 import os
@@ -22,13 +22,13 @@ _allowed: tuple[str, ...] = ()
 
 
 def allow_directories(directories: Iterable[str]) -> None:
-    """Say which directories there are in this process; replaces what was said before."""
+    """Set the allowed directories of this process; replaces those of an earlier call."""
     global _allowed
     _allowed = tuple(each for each in directories if each)
 
 
 def allowed_path(setting: str, path: str) -> str:
-    """Return the path of a file with its links followed.
+    """Return the path of a file with its links resolved.
 
     Raises ConfigException, which names the setting, when the file is in no allowed directory.
     """
@@ -52,9 +52,10 @@ _NONE_ALLOWED: Final = (
 
 
 def file_mistakes(settings: Mapping[str, str | None]) -> dict[str, str]:
-    """Say what is wrong, by setting, with keys, certificates and the like that may not be read.
+    """Return, by setting, why a file that it names may not be read.
 
-    They are known by their names: those that Kafka's clients, registries and drivers use.
+    Settings for keys, certificates and the like are found by name: the names are those of Kafka's
+    clients, of schema registries and of database drivers.
     """
     found: dict[str, str] = {}
     for name, value in settings.items():

@@ -1,11 +1,11 @@
-"""What becomes of each setting that the original of a connector documents.
+"""The outcome of each setting that the original of a connector documents.
 
 A connector that answers to the class name of another project's connector (its *original*) takes
 that connector's settings. Each of them has one of three outcomes, and none is ignored:
 
 - `SAME`: the setting does what it does in the original; `test` names the test that shows it.
 - `REFUSED`: a configuration that gives the setting is refused with a sentence, unless the value
-  asks for what the connector does anyhow.
+  asks for what the connector does by default.
 - `WARNED`: the setting cannot change what is delivered; it is accepted, and a warning names it.
 
 A name may hold `*` for a part that the user chooses, as in `column.truncate.to.*.chars`. Pure.
@@ -39,17 +39,17 @@ class Setting:
 
 
 def same(test: str, *names: str, sentence: str = "") -> list[Setting]:
-    """Return the rows of settings that one test shows to do what they do in the original."""
+    """Return rows for settings that do what they do in the original; one test shows it."""
     return [Setting(name, Outcome.SAME, sentence, test) for name in names]
 
 
 def refused(name: str, sentence: str, *unless: str) -> list[Setting]:
-    """Return the row of a setting that is refused unless its value is one of `unless`."""
+    """Return the row of a setting that is refused, except for the values in `unless`."""
     return [Setting(name, Outcome.REFUSED, sentence, unless=unless)]
 
 
 def warned(sentence: str, *names: str) -> list[Setting]:
-    """Return the rows of settings that change nothing that is delivered, for one reason."""
+    """Return rows for settings that change nothing in the delivered data, for one reason."""
     return [Setting(name, Outcome.WARNED, sentence) for name in names]
 
 
@@ -59,7 +59,7 @@ _PREFIXES_OF_CONNECT: Final = (
     *("key.converter", "value.converter", "header.converter", "transforms.", "predicates."),
     *("producer.", "consumer.", "admin.", "topic.creation.", "exactly.once.", "transaction.b"),
 )
-"""What Connect itself, converters, transformations and clients may be told."""
+"""The prefixes of settings for Connect itself, converters, transformations and clients."""
 
 
 class Outcomes:
@@ -107,7 +107,7 @@ class Outcomes:
     def refuse(
         self, settings: Mapping[str, str | None], values: dict[str, ConfigValue]
     ) -> dict[str, ConfigValue]:
-        """Add the refusals to what a validation found, and return that."""
+        """Add the refusals to the result of a validation, and return the result."""
         for name, sentence in self.refusals(settings).items():
             values.setdefault(name, ConfigValue(name, settings[name]))
             values[name].error_messages.append(sentence)

@@ -1,4 +1,4 @@
-"""`millrace connect start`: a worker, from its properties file until SIGTERM."""
+"""`millrace connect start`: runs a worker from its properties file until SIGTERM."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ def say(line: str) -> None:
 
 
 async def serve(arguments: argparse.Namespace) -> None:
-    """Run a worker. Raises KafkaException or RefusalError for what cannot be started."""
+    """Run a worker. Raises KafkaException or RefusalError when it cannot start."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

@@ -143,9 +143,15 @@ PLAIN_ENGLISH = (
     "broker/raft",
     "broker/records",
     "broker/replication",
+    "common",
+    "connect/herder",
+    "connect/worker",
     "spark_analytics",
+    "stack",
     "tests/chaos",
+    "tests/e2e",
     "tests/fuzz",
+    "tests/services",
     "tests/sim",
 )
 """Files and folders whose docstrings and comments keep the rules below; add what is clean."""

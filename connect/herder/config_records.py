@@ -1,8 +1,8 @@
 """The records of the config topic: Kafka Connect's keys and values.
 
-Keys are plain text. Values are JSON without a schema, written as Kafka's JsonConverter writes them,
-so that Apache Kafka's worker goes on where ours stopped and the other way round. (Source of the
-format: KafkaConfigBackingStore.)
+Keys are plain text. Values are JSON without a schema, in the form of Kafka's JsonConverter, so that
+Apache Kafka's worker and this one can continue each other's clusters. (Source of the format:
+KafkaConfigBackingStore.)
 """
 
 import json
@@ -30,7 +30,7 @@ class ConfigRecord(NamedTuple):
 
 
 class SessionKey(NamedTuple):
-    """What internal requests are signed with (KIP-507)."""
+    """The key that signs internal requests (KIP-507)."""
 
     key: bytes
     algorithm: str
@@ -38,7 +38,7 @@ class SessionKey(NamedTuple):
 
 
 class RestartRequest(NamedTuple):
-    """Restart a connector, and perhaps its tasks, all of them or those that failed (KIP-745)."""
+    """Restarts a connector, and optionally all its tasks or the failed ones (KIP-745)."""
 
     connector: str
     include_tasks: bool = False
@@ -52,7 +52,10 @@ def json_bytes(value: Any) -> bytes:
 def connector_records(
     name: str, config: Config, target_state: TargetState | None = None
 ) -> list[ConfigRecord]:
-    """A connector's configuration; a target state goes before it, so that it never runs first."""
+    """Return a connector's configuration, preceded by its target state if one is given.
+
+    The target state comes first so that the connector does not start in another state.
+    """
     before = [] if target_state is None else [target_state_record(name, target_state)]
     return [*before, ConfigRecord(CONNECTOR + name, json_bytes({"properties": dict(config)}))]
 
@@ -62,7 +65,7 @@ def removal_records(name: str) -> list[ConfigRecord]:
 
 
 def task_records(name: str, configs: Sequence[Config]) -> list[ConfigRecord]:
-    """All tasks of a connector, and the commit record that makes them count."""
+    """Return the records of a connector's tasks, and the commit record that makes them valid."""
     records = [
         ConfigRecord(f"{TASK}{TaskId(name, task)}", json_bytes({"properties": dict(config)}))
         for task, config in enumerate(configs)
@@ -71,7 +74,7 @@ def task_records(name: str, configs: Sequence[Config]) -> list[ConfigRecord]:
 
 
 def target_state_record(name: str, state: TargetState) -> ConfigRecord:
-    """A target state; workers older than STOPPED are told PAUSED."""
+    """Return the record of a target state; workers that do not know STOPPED read PAUSED."""
     old = TargetState.PAUSED if state is TargetState.STOPPED else state
     value = {"state": old.value, "state.v2": state.value}
     return ConfigRecord(TARGET_STATE + name, json_bytes(value))

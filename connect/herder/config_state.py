@@ -1,11 +1,11 @@
-"""What the config topic says: connectors, tasks, target states, the session key.
+"""The state of the config topic: connectors, tasks, target states, the session key.
 
-`replay` takes every record, in the order of the log, and never refuses: what nobody can read is
-skipped and logged, as Kafka's worker does. Invariants:
-- A task's configuration counts from its commit record on, and all of a commit's tasks count at
-  once. A commit whose tasks are not all there (compaction can remove an older one's) changes
-  nothing and makes the connector *inconsistent*: its leader makes the tasks anew.
-- `position` grows with every record, so two states of one thing never have the same generation.
+`replay` takes every record, in the order of the log, and never refuses one: an unreadable record is
+skipped and logged, as in Kafka's worker. Invariants:
+- A task's configuration is valid from its commit record on; all tasks of a commit become valid
+  together. A commit with a missing task (compaction can remove an older record) changes nothing and
+  makes the connector *inconsistent*: its leader makes the tasks again.
+- `position` grows with every record, so two states of one name never have the same generation.
 """
 
 import binascii
@@ -28,19 +28,19 @@ class ConfigState:
     """The configuration of a Connect cluster."""
 
     position: int = 0
-    """How many records were read."""
+    """The number of records that were read."""
     offset: int = 0
-    """Behind the last record that was read; in the group, workers compare how far they are."""
+    """The offset after the last record that was read; the workers of a group compare it."""
     session_key: SessionKey | None = None
     inconsistent: set[str] = field(default_factory=set)
     connector_configs: dict[str, Config] = field(default_factory=dict)
     target_states: dict[str, TargetState] = field(default_factory=dict)
     task_count_records: dict[str, int] = field(default_factory=dict)
-    """How many tasks may have had a producer of transactions since the last fencing (KIP-618)."""
+    """By connector, how many tasks may have a transactional producer since the last fencing."""
     pending_fencing: set[str] = field(default_factory=set)
-    """Connectors with tasks newer than that: those before them may still write."""
+    """Connectors whose tasks changed after the last fencing: earlier tasks may still write."""
     applied_configs: dict[str, Config] = field(default_factory=dict)
-    """The connector's configuration from which its tasks were made."""
+    """By connector, the configuration from which its tasks were made."""
     _tasks: dict[str, list[Config]] = field(default_factory=dict)
     _task_counts: dict[str, int] = field(default_factory=dict)
     _deferred: dict[str, dict[int, Config]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ConfigState:
         return self.target_states.get(name, TargetState.STARTED)
 
     def task_configs(self, name: str) -> list[Config]:
-        """Give the configurations that count; none while they are inconsistent."""
+        """Return the valid task configurations; none while the connector is inconsistent."""
         if name not in self.connector_configs or name in self.inconsistent:
             return []
         return self._tasks.get(name, [])
@@ -69,10 +69,10 @@ class ConfigState:
         return configs[task.task] if 0 <= task.task < len(configs) else None
 
     def producers_to_fence(self, name: str) -> int:
-        """Count the earlier tasks whose producers are to be shut out before new tasks start.
+        """Return how many earlier tasks must be fenced before new tasks start.
 
-        One task after one needs nobody else: they have the same producer's id, so that the new one
-        shuts out the old one when it begins.
+        If there was one task and there is one task, the result is 0: both have the same
+        transactional id, so the new task fences the old one when it starts.
         """
         before = self.task_count_records.get(name, 0)
         if name not in self.pending_fencing or before == self.task_count(name) == 1:
@@ -80,7 +80,7 @@ class ConfigState:
         return before
 
     def task_count(self, name: str) -> int:
-        """Give the number of tasks as last committed, also while they are inconsistent."""
+        """Return the number of tasks in the last commit, also while it is inconsistent."""
         return self._task_counts.get(name, 0)
 
     def connector_generation(self, name: str) -> int:
@@ -92,9 +92,9 @@ class ConfigState:
     # --- what changes it ---
 
     def replay(self, key: str, value: bytes | None) -> RestartRequest | tuple[str, str] | None:
-        """Fold in one record.
+        """Apply one record.
 
-        Returns what is no state but something to do now: a restart, or a logger and its level.
+        Returns a command, which is not part of the state: a restart, or a logger and its level.
         """
         self.position += 1
         content = _content(key, value)
@@ -152,7 +152,7 @@ class ConfigState:
     def _replay_commit(self, name: str, content: dict[str, Any] | None) -> None:
         deferred = self._deferred.pop(name, {})
         if name not in self.connector_configs:
-            # The connector was removed, and compaction has removed its removal too.
+            # The connector was removed, and compaction has removed its tombstone.
             self._remove(name)
             return
         count = _count(content, "tasks")
@@ -202,7 +202,7 @@ def _content(key: str, value: bytes | None) -> dict[str, Any] | None:
 
 
 def _count(content: dict[str, Any] | None, name: str) -> int | None:
-    """Return a number of tasks; None for what is none, or more than any connector has."""
+    """Return a number of tasks; None if it is invalid or more than a connector may have."""
     found = None if content is None else content.get(name)
     if not isinstance(found, int) or isinstance(found, bool):
         return None
@@ -210,7 +210,7 @@ def _count(content: dict[str, Any] | None, name: str) -> int | None:
 
 
 def _properties(name: str, content: dict[str, Any]) -> Config | None:
-    """Return a configuration; a value that is no text, which no worker writes, becomes one."""
+    """Return a configuration; a value that is not a string is converted to one."""
     properties = content.get("properties")
     if not isinstance(properties, dict):
         log.error("configuration has no properties name=%s", name)

@@ -1,4 +1,4 @@
-"""What the herder asks of its shell. Each is done in the order in which it is given."""
+"""The effects that the herder returns. The shell performs them in order."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,7 @@ class StartTask:
     task_config: Config
     is_paused: bool
     is_exactly_once: bool = False
-    """Whether it writes in transactions; then everything before it is fenced by now (KIP-618)."""
+    """True if the task writes in transactions; then all earlier tasks are fenced (KIP-618)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class PauseTask:
-    """Hold a task, or let it go on; answered by `task_paused`."""
+    """Pause or resume a task; answered by `task_paused`."""
 
     task: TaskId
     is_paused: bool
@@ -65,7 +65,7 @@ class WriteConfig:
 
 @dataclass(frozen=True, slots=True)
 class SendTaskConfigs:
-    """Have the leader write the tasks of a connector that runs here."""
+    """Send the task configurations of a connector that runs here to the leader."""
 
     leader_url: str | None
     connector: str
@@ -74,20 +74,20 @@ class SendTaskConfigs:
 
 @dataclass(frozen=True, slots=True)
 class FenceTasks:
-    """As the leader, shut out the producers of earlier tasks, then write what `requests.fenced`
-    gives. Answered by `fencing_ended`.
+    """As the leader, fence the producers of earlier tasks, then write the records of
+    `requests.fenced`. Answered by `fencing_ended`.
     """
 
     connector: str
     config: Config
     producers: int
-    """Those of the tasks 0 to this number may still write; with 0 there is only the record."""
+    """Fence the producers of the tasks 0 to `producers` - 1; 0: only write the record."""
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class AskForFencing:
-    """Have the leader fence a connector's earlier tasks. Answered by `fencing_ended`."""
+    """Ask the leader to fence a connector's earlier tasks. Answered by `fencing_ended`."""
 
     leader_url: str | None
     connector: str

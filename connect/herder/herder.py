@@ -1,9 +1,9 @@
-"""The herder of one worker: what runs here, what shall run, and the way from one to the other.
+"""The herder of one worker: what runs here, what must run here, and the effects between the two.
 
-Inputs are records that were read (`replay_config`, `replay_status`), assignments, and what became
+Inputs are records that were read (`replay_config`, `replay_status`), assignments, and the outcomes
 of effects (`connector_started`, `task_stopped`...). They only change state. `step` compares and
-returns effects; calling it once too often does nothing. See the package for the table and the
-invariants.
+returns effects; a second call without new input returns none. The package's docstring has the
+table and the invariants.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,10 +31,10 @@ NamedT = TypeVar("NamedT", str, TaskId)
 
 
 class Phase(Enum):
-    """What this worker does with a connector or a task."""
+    """The phase of a connector or task on this worker."""
 
     FENCING = "fencing"
-    """It waits until nothing of the tasks before it can write any more (KIP-618)."""
+    """The task waits until the producers of all earlier tasks are fenced (KIP-618)."""
     STARTING = "starting"
     RUNNING = "running"
     FAILED = "failed"
@@ -44,7 +44,7 @@ class Phase(Enum):
 _NOTHING_RUNS: Final = (Phase.FENCING, Phase.FAILED)
 
 Generation = tuple[int, int]
-"""Which configuration something runs with, and how often it was restarted on request."""
+"""The version of the configuration, and the number of requested restarts."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker of a group shall run, and who leads."""
+    """The connectors and tasks that a worker of a group must run, and the group's leader."""
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
@@ -72,14 +72,14 @@ class Assignment:
 
 @dataclass(slots=True)
 class Herder:
-    """One worker's part. Standalone there is no assignment: everything runs here."""
+    """Decides for one worker. A standalone worker has no assignment: everything runs on it."""
 
     worker_id: str
     assignment: Assignment | None = None
     is_caught_up: bool = True
-    """Whether the log was read to where it ended when we began: before, restarts are old news."""
+    """True once the log is read to its end at the start: restart requests before it are old."""
     is_exactly_once: Callable[[Config], bool] = lambda _: False
-    """Whether a connector of this configuration has tasks that write in transactions."""
+    """Returns whether the tasks of a connector with this configuration write in transactions."""
     config: ConfigState = field(default_factory=ConfigState)
     statuses: StatusState = field(default_factory=StatusState)
     connectors: dict[str, Instance] = field(default_factory=dict)
@@ -87,16 +87,16 @@ class Herder:
     _restart_requests: dict[Named, int] = field(default_factory=dict)
     _restarts: dict[Named, Restarts] = field(default_factory=dict)
     _said: dict[Named, State] = field(default_factory=dict)
-    """What we wrote last of each; what was written need not have been read yet."""
+    """The last state that this worker wrote of each name; it may not have been read back yet."""
     _forgotten_topics: set[TopicStatus] = field(default_factory=set)
-    """Topics that were forgotten with their connectors; grows by one for each of these."""
+    """Topics whose status was removed with their connectors; grows by one entry for each."""
     _emptied: set[str] = field(default_factory=set)
-    """Stopped connectors whose tasks were taken back and are not read to be gone yet."""
+    """Stopped connectors whose tasks were removed by a record that is not read back yet."""
     _fencings: dict[str, int] = field(default_factory=dict)
-    """Of which tasks' generation fencing was asked for and has not ended."""
+    """By connector, the generation of tasks for which a fencing is under way."""
     _effects: list[Effect] = field(default_factory=list)
 
-    # --- who we are ---
+    # --- this worker's role ---
 
     @property
     def is_leader(self) -> bool:
@@ -112,16 +112,16 @@ class Herder:
 
     @property
     def has_effects(self) -> bool:
-        """Whether what was read is to be answered without waiting for the next input."""
+        """True if `step` should be called without waiting for the next input."""
         return bool(self._effects)
 
     def require_leader(self, message: str) -> None:
-        """Raises ElsewhereError when another worker has to decide."""
+        """Raises ElsewhereError when another worker is the leader."""
         if not self.is_leader:
             raise ElsewhereError(message, self.leader_url)
 
     def has(self, name: Named) -> bool:
-        """Say whether a connector or a task is assigned to this worker."""
+        """Return whether a connector or a task is assigned to this worker."""
         if self.assignment is None:
             return True
         mine: frozenset[str] | frozenset[TaskId] = self.assignment.tasks
@@ -155,9 +155,9 @@ class Herder:
             self._contradict(name)
 
     def _contradict(self, name: Named) -> None:
-        """Say again that something runs here when a worker that had it before speaks last.
+        """Write a status again when an earlier owner of `name` has overwritten it.
 
-        One that was frozen or cut off stops what it ran after another has taken it over.
+        A worker that was frozen or cut off may stop a task after this worker has started it.
         """
         shown, said = self.statuses.of(name), self._said.get(name)
         if shown is None or shown.worker_id == self.worker_id or not self._runs(name):
@@ -173,7 +173,7 @@ class Herder:
         before = self.is_leader, self.leader_url
         self.assignment = assignment
         if before != (self.is_leader, self.leader_url):
-            # Who was asked to fence need not answer any more.
+            # Do not wait for the fencings that the earlier leader was asked for.
             self._fencings.clear()
 
     def _on_restart_request(self, request: RestartRequest) -> None:
@@ -182,12 +182,12 @@ class Herder:
                 self.request_restart(name)
 
     def request_restart(self, name: Named) -> None:
-        """Have something of ours stopped and started."""
+        """Stop and start a connector or task of this worker."""
         self._restart_requests[name] = self._restart_requests.get(name, 0) + 1
         self._restarts.pop(name, None)
         self._say(name, State.RESTARTING)
 
-    # --- what becomes of connectors ---
+    # --- outcomes of connectors ---
 
     def connector_started(self, name: str, version: str, now_ms: int) -> None:
         instance = self.connectors.get(name)
@@ -199,7 +199,7 @@ class Herder:
         self.reconfigure(name)
 
     def connector_failed(self, name: str, trace: str, now_ms: int) -> None:
-        """A connector could not start, or said that it cannot go on; it is stopped by now."""
+        """Note that a connector failed to start or while it ran; it has stopped."""
         self._failed(name, self.connectors.get(name), trace, now_ms)
 
     def connector_stopped(self, name: str) -> None:
@@ -207,14 +207,14 @@ class Herder:
             self._say(name, State.UNASSIGNED)
 
     def reconfigure(self, name: str) -> None:
-        """Have a connector make its tasks anew, if it runs here."""
+        """Ask a connector to make its task configurations again, if it runs here."""
         instance = self.connectors.get(name)
         if instance is not None and instance.phase is Phase.RUNNING:
             config = self.config.connector_configs.get(name, {})
             self._effects.append(effects.MakeTaskConfigs(name, config))
 
     def task_configs_made(self, name: str, configs: Iterable[Config]) -> None:
-        """Have a connector's tasks written, unless they are what is written already."""
+        """Write a connector's task configurations, unless the same ones are written already."""
         instance = self.connectors.get(name)
         if instance is None or instance.generation != self._wanted_connector(name):
             return
@@ -228,7 +228,7 @@ class Herder:
         else:
             self._effects.append(effects.SendTaskConfigs(self.leader_url, name, tuple(made)))
 
-    # --- what becomes of tasks ---
+    # --- outcomes of tasks ---
 
     def task_started(self, task: TaskId, version: str, now_ms: int) -> None:
         instance = self.tasks.get(task)
@@ -244,7 +244,7 @@ class Herder:
             self._say(task, State.PAUSED if is_paused else State.RUNNING)
 
     def noted(self, name: Named, note: str | None) -> None:
-        """A connector or a task says something of itself; shown for as long as it runs."""
+        """Note the text that a connector or task reports of itself; shown while it runs."""
         instance = self.connectors.get(name) if isinstance(name, str) else self.tasks.get(name)
         if instance is None or instance.note == note:
             return
@@ -254,7 +254,7 @@ class Herder:
             self._say(name, said)
 
     def task_failed(self, task: TaskId, trace: str, now_ms: int) -> None:
-        """A task could not start or go on; its thread has ended."""
+        """Note that a task failed to start or while it ran; its thread has ended."""
         self._failed(task, self.tasks.get(task), trace, now_ms)
 
     def task_stopped(self, task: TaskId) -> None:
@@ -271,10 +271,10 @@ class Herder:
         instance.restart_at_ms = restarts.failed(now_ms, _max_delay_ms(config))
         self._say(name, State.FAILED, trace)
 
-    # --- what may still write ---
+    # --- fencing ---
 
     def request_fencing(self, name: str) -> None:
-        """Have the producers of a connector's earlier tasks shut out, unless that is under way."""
+        """Fence the producers of a connector's earlier tasks, unless that is under way."""
         generation = self.config.task_generation(name)
         if self._fencings.get(name) == generation:
             return
@@ -287,11 +287,11 @@ class Herder:
             self._effects.append(effects.AskForFencing(self.leader_url, name, generation))
 
     def is_fencing(self, name: str, generation: int) -> bool:
-        """Say whether somebody still waits for that fencing to end."""
+        """Return whether the fencing for this generation is still under way."""
         return self._fencings.get(name) == generation
 
     def fencing_ended(self, name: str, generation: int, trace: str | None, now_ms: int) -> None:
-        """The record that says so is read by now; with a trace it could not be done."""
+        """Note the end of a fencing. Its record has been read, or `trace` says why it failed."""
         if self._fencings.get(name) != generation:
             return
         del self._fencings[name]
@@ -299,10 +299,10 @@ class Herder:
             if trace and task.connector == name and instance.phase is Phase.FENCING:
                 self._failed(task, instance, trace, now_ms)
 
-    # --- the way there ---
+    # --- effects ---
 
     def step(self, now_ms: int) -> list[Effect]:
-        """Return what is to be done now."""
+        """Return the effects to perform now."""
         for name in sorted({*self.connectors, *self.config.connector_configs}):
             self._step_connector(name, now_ms)
         wanted = [task for name in self.config.connectors() for task in self.config.task_ids(name)]
@@ -314,7 +314,7 @@ class Herder:
         return done
 
     def next_deadline_ms(self) -> int | None:
-        """Tell when `step` has something to do if nothing else happens."""
+        """Return when `step` must be called without new input; None for never."""
         times = [
             each.restart_at_ms
             for each in (*self.connectors.values(), *self.tasks.values())
@@ -323,7 +323,7 @@ class Herder:
         return min(times, default=None)
 
     def is_running_any(self, names: Iterable[Named]) -> bool:
-        """Say whether anything of these is still starting, running or stopping here."""
+        """Return whether any of these is starting, running or stopping here."""
         live = {name for name, each in self.connectors.items() if each.phase not in _NOTHING_RUNS}
         tasks = {task for task, each in self.tasks.items() if each.phase not in _NOTHING_RUNS}
         return any(name in live or name in tasks for name in names)
@@ -354,7 +354,7 @@ class Herder:
             config = self.config.connector_configs[name]
             self._effects.append(effects.StartConnector(name, config))
         elif self.is_configured(name) and self.has(name):
-            # A target state and what it shows have the same name.
+            # The target state and the shown state have the same name.
             self._say_once(name, State(self.config.target_state(name).value))
 
     def _step_task(self, task: TaskId, now_ms: int) -> None:
@@ -373,7 +373,7 @@ class Herder:
             self._start_task(task, wanted, is_paused=is_paused)
 
     def _start_task(self, task: TaskId, wanted: Generation, *, is_paused: bool) -> None:
-        """Start a task, or have everything fenced first that it must not meet."""
+        """Start a task, or first fence the earlier tasks."""
         name, config = task.connector, self.config.task_config(task)
         assert config is not None, task
         connector_config = self.config.connector_configs[name]
@@ -390,7 +390,7 @@ class Herder:
     def _stop(self, instances: dict[NamedT, Instance], name: NamedT, effect: Effect) -> None:
         instance = instances[name]
         if instance.phase in _NOTHING_RUNS:
-            # Nothing of it is there to stop.
+            # Nothing runs in these phases, so there is nothing to stop.
             del instances[name]
         elif instance.phase is not Phase.STOPPING:
             instance.phase = Phase.STOPPING
@@ -402,7 +402,7 @@ class Herder:
             del instances[name]
             self._say(name, State.RESTARTING)
 
-    # --- what is said ---
+    # --- statuses ---
 
     def _say_once(self, name: Named, state: State) -> None:
         if self._said.get(name) is not state:
@@ -426,9 +426,9 @@ class Herder:
         self._effects.append(effects.WriteStatus(status_record(name, status)))
 
     def _tidy(self) -> None:
-        """Take back tasks that were made too late, and what is shown of things that are gone."""
+        """Remove tasks of stopped connectors, and statuses of names that are not configured."""
         for connector in self.config.connector_configs:
-            # Made by a connector's worker that had not read yet that it is to stop.
+            # The connector's worker wrote these tasks before it read that the connector stops.
             is_stopped = self.config.target_state(connector) is TargetState.STOPPED
             if not is_stopped or not self.config.task_configs(connector):
                 self._emptied.discard(connector)
@@ -443,7 +443,7 @@ class Herder:
         for connector, topics in self.statuses.topics.items():
             if connector not in self.config.connector_configs:
                 for status in topics.values():
-                    # Once: that it was written need not have been read yet.
+                    # Only once: the record may not have been read back yet.
                     if status not in self._forgotten_topics:
                         self._forgotten_topics.add(status)
                         record = topic_removal_record(connector, status.topic)
@@ -451,7 +451,7 @@ class Herder:
 
 
 def restart_plan(herder: Herder, request: RestartRequest) -> list[Named]:
-    """List what a restart request means, by what is shown."""
+    """Return the names that a restart request concerns, by their shown states."""
     shown = herder.statuses
     names: list[Named] = [request.connector] if request.connector in shown.connectors else []
     if request.include_tasks:
@@ -472,5 +472,5 @@ def _max_delay_ms(config: Config) -> int:
     try:
         return DEFAULT_MAX_DELAY_MS if text is None else int(text)
     except ValueError:
-        # The configuration was written by a worker that does not know the setting.
+        # Another worker, which does not check this setting, wrote the configuration.
         return DEFAULT_MAX_DELAY_MS

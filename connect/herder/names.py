@@ -1,4 +1,4 @@
-"""The words the herder is told in: tasks, states, refusals."""
+"""The types that the herder's inputs and outputs share: task ids, states, refusals."""
 
 from enum import Enum
 from typing import Final, NamedTuple, Self
@@ -17,14 +17,14 @@ class TaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read `connector-number`; None for what is none."""
+        """Parse `connector-number`; None if the text has another form."""
         connector, dash, number = text.rpartition("-")
         is_number = number.isdecimal() and number.isascii() and len(number) <= _DIGITS
         return cls(connector, int(number)) if dash and is_number else None
 
 
 class TargetState(Enum):
-    """What a user wants of a connector (KIP-875 added STOPPED)."""
+    """The state that a user wants of a connector (KIP-875 added STOPPED)."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -32,7 +32,7 @@ class TargetState(Enum):
 
 
 class State(Enum):
-    """What a connector or a task shows."""
+    """The shown state of a connector or a task."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -44,7 +44,7 @@ class State(Enum):
 
 
 class RefusalError(Exception):
-    """A request that is answered with an error; the status is that of HTTP."""
+    """A request is answered with an error; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -52,12 +52,12 @@ class RefusalError(Exception):
 
 
 class ElsewhereError(Exception):
-    """A request that another worker has to answer."""
+    """Another worker has to answer the request."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
         self.url = url
-        """Where that worker is reached; None when this one does not know."""
+        """The other worker's URL; None when this worker does not know it."""
 
 
 def bad_request(message: str) -> RefusalError:

@@ -1,9 +1,9 @@
-"""The file in which a standalone worker keeps its sources' offsets: Kafka Connect's own.
+"""The format of a standalone worker's offsets file, which is Kafka Connect's format.
 
 Kafka writes a Java `HashMap<byte[], byte[]>` with Java's object serialization (the grammar is in
-chapter 6 of its specification). This reads and writes just that: one map whose keys are byte
-arrays and whose values are byte arrays or null. Anything else in such a file is refused: a stream
-that can make any object is nothing to be lenient with.
+chapter 6 of its specification). This module reads and writes exactly that: one map whose keys are
+byte arrays and whose values are byte arrays or null. It refuses all other content, since a Java
+object stream can create objects of any class.
 """
 
 import struct
@@ -28,7 +28,7 @@ _LEAST_CAPACITY: Final = 16
 
 
 class OffsetFileError(Exception):
-    """A file that is no offsets file."""
+    """The file is not an offsets file."""
 
 
 def encode_offset_file(entries: Mapping[bytes, bytes | None]) -> bytes:
@@ -67,9 +67,9 @@ class _Reader:
     def read(self) -> dict[bytes, bytes | None]:
         self._expect(_HEADER)
         self._expect(_MAP)
-        self._at += 8  # The load factor and threshold, which say nothing about the entries.
+        self._at += 8  # The load factor and the threshold, which do not matter here.
         self._expect(b"\x77\x08")
-        self._number()  # The capacity, which says nothing either.
+        self._number()  # The capacity, which does not matter either.
         entries: dict[bytes, bytes | None] = {}
         for _ in range(self._number()):
             key = self._object()

@@ -1,12 +1,12 @@
-"""Where sources are, and what a user may say about it: Kafka Connect's offset records.
+"""Offsets of sources, as Kafka Connect's offset records, and the offsets in REST requests.
 
-A record's key is the JSON array [connector, partition], its value the JSON offset, null when there
-is none. A partition is found by what it says, not by its bytes: JSON written elsewhere may order
-members differently. What replaces a record is written under the key that stands, so that
-compaction sees one record of each partition whoever wrote it.
+A record's key is the JSON array [connector, partition]; its value is the JSON offset, or null for
+none. Partitions are compared by content and not by bytes, since another writer may order JSON
+members differently. A new record of a partition has the key bytes of its earlier record, so that
+compaction keeps one record of each partition.
 
-A sink's offsets are its consumer group's; over REST they look alike (KIP-875): partition
-{kafka_topic, kafka_partition}, offset {kafka_offset}.
+A sink's offsets are those of its consumer group; REST shows them in the same form (KIP-875):
+partition {kafka_topic, kafka_partition}, offset {kafka_offset}.
 """
 
 import json
@@ -36,7 +36,7 @@ class OffsetRecord(NamedTuple):
 
 
 Offsets = list[tuple[SourcePartition | None, SourceOffset | None]]
-"""What a request says, in its order."""
+"""The offsets in a request, in the request's order."""
 
 
 @dataclass(slots=True)
@@ -44,14 +44,14 @@ class OffsetState:
     """The offsets of all sources."""
 
     _records: dict[str, tuple[bytes, dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
-    """By connector and partition in one spelling: the key that stands, partition and offset."""
+    """By the canonical text of connector and partition: key bytes, partition and offset."""
 
     def offset(self, connector: str, partition: SourcePartition) -> dict[str, Any] | None:
         found = self._records.get(_spelling(connector, partition))
         return None if found is None else dict(found[2])
 
     def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Give all partitions of a connector and where it is in each."""
+        """Return all partitions of a connector with their offsets."""
         mine = json.dumps(connector)
         return [
             (partition, offset)
@@ -62,13 +62,13 @@ class OffsetState:
     def record(
         self, connector: str, partition: SourcePartition, offset: SourceOffset | None
     ) -> OffsetRecord:
-        """Make the record that says where a source is; None that it is nowhere."""
+        """Return the record of a source's offset; the offset None removes it."""
         found = self._records.get(_spelling(connector, partition))
         key = json_bytes([connector, dict(partition)]) if found is None else found[0]
         return OffsetRecord(key, None if offset is None else json_bytes(dict(offset)))
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Fold in one record; what means nothing is skipped."""
+        """Apply one record; an unreadable record is skipped."""
         try:
             connector, partition = json.loads(key or b"")
             offset = None if value is None else json.loads(value)
@@ -85,7 +85,7 @@ class OffsetState:
             self._records[spelling] = (key, partition, offset)
 
     def records(self) -> dict[bytes, bytes]:
-        """Give all that stands, as records."""
+        """Return the whole state as records."""
         return {key: json_bytes(offset) for key, _, offset in self._records.values()}
 
 
@@ -103,7 +103,7 @@ def offsets_body(
 def sink_offsets(
     committed: Mapping[TopicPartition, int],
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Show a consumer group's offsets as REST does."""
+    """Return a consumer group's offsets in the form that REST uses."""
     return [
         ({_TOPIC: each.topic, _PARTITION: each.partition}, {_OFFSET: offset})
         for each, offset in sorted(committed.items())
@@ -111,7 +111,7 @@ def sink_offsets(
 
 
 def read_offsets(body: Any) -> Offsets:
-    """Read a request's offsets. Raises RefusalError."""
+    """Parse a request's offsets. Raises RefusalError."""
     entries = body.get("offsets") if isinstance(body, dict) else None
     if not entries:
         raise bad_request("Partitions / offsets need to be provided for an alter offsets request")
@@ -127,7 +127,7 @@ def read_offsets(body: Any) -> Offsets:
 
 
 def read_sink_offsets(offsets: Offsets) -> dict[TopicPartition, int | None]:
-    """Read what a request says of a sink. Raises RefusalError with Kafka's sentences."""
+    """Parse the offsets of a sink in a request. Raises RefusalError with Kafka's messages."""
     return {_topic_partition(partition): _sink_offset(offset) for partition, offset in offsets}
 
 
@@ -169,7 +169,7 @@ def _sink_offset(offset: SourceOffset | None) -> int | None:
 
 
 def _integer(value: Any, limit: int) -> int | None:
-    """Read a number, also one written as text."""
+    """Parse an integer, also one that is given as a string."""
     text = str(value)
     if not _INTEGER.fullmatch(text):
         return None

@@ -1,9 +1,9 @@
-"""What a request may change: looked at against the state, answered by records or a refusal.
+"""Checks requests against the herder's state; the result is a list of records or a refusal.
 
-Functions here change nothing. They raise `RefusalError` with Kafka Connect's status and sentence,
-or `ElsewhereError` when another worker of the group has to answer; else they return the records
-that do what was asked once they are read. In a group only the leader writes configurations, so
-that two writers never cross; whoever is asked may write `PAUSED` and `STARTED`.
+Functions here do not change the configuration. They raise `RefusalError` with Kafka Connect's
+status and message, or `ElsewhereError` when another worker of the group has to answer. Otherwise
+they return records, which perform the request when they are read. In a group only the leader writes
+configurations, so that two writers never conflict. Any worker may write `PAUSED` and `STARTED`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ _SETS_CONFIGS = "Only the leader can set connector configs."
 
 
 def named_config(name: str, config: Mapping[str, Any]) -> dict[str, str | None]:
-    """Give a configuration its connector's name. Raises RefusalError when it has another one."""
+    """Set `name` in a configuration. Raises RefusalError when it contains another name."""
     included = config.get("name")
     if included is not None and included != name:
         raise bad_request(
@@ -54,7 +54,7 @@ def put_config(
     target_state: TargetState | None = None,
     may_replace: bool = True,
 ) -> list[ConfigRecord]:
-    """Write a configuration that was found valid."""
+    """Return the records of a configuration that has been validated."""
     herder.require_leader(_SETS_CONFIGS)
     if not may_replace and herder.is_configured(name):
         raise conflict(f"Connector {name} already exists")
@@ -82,7 +82,7 @@ def set_paused(herder: Herder, name: str, *, is_paused: bool) -> list[ConfigReco
 
 
 def stop(herder: Herder, name: str) -> list[ConfigRecord]:
-    """Stop a connector and drop its tasks; the tasks first, so that none starts once more."""
+    """Stop a connector and remove its tasks; the tasks first, so that none starts again."""
     if not herder.is_configured(name):
         raise not_found(f"Unknown connector {name}")
     herder.require_leader("Only the leader can transition connectors to the STOPPED state.")
@@ -90,7 +90,7 @@ def stop(herder: Herder, name: str) -> list[ConfigRecord]:
 
 
 def put_tasks(herder: Herder, name: str, configs: Sequence[Config]) -> list[ConfigRecord]:
-    """Write the tasks that a connector on another worker has made."""
+    """Return the records of task configurations that a connector on another worker made."""
     herder.require_leader("Only the leader may write task configurations.")
     connector_config(herder, name)
     if configs and herder.config.target_state(name) is TargetState.STOPPED:
@@ -101,7 +101,7 @@ def put_tasks(herder: Herder, name: str, configs: Sequence[Config]) -> list[Conf
 
 
 def require_fencing(herder: Herder, name: str) -> bool:
-    """Say whether earlier tasks are to be fenced; only the leader does it."""
+    """Return whether earlier tasks must be fenced. Raises ElsewhereError if not the leader."""
     herder.require_leader("Only the leader may perform zombie fencing.")
     if not herder.is_exactly_once(connector_config(herder, name)):
         raise bad_request(f"Connector {name} is not a source connector")
@@ -109,7 +109,7 @@ def require_fencing(herder: Herder, name: str) -> bool:
 
 
 def fenced(herder: Herder, name: str, generation: int) -> list[ConfigRecord]:
-    """Write down how many producers there may be from now on; those before are shut out."""
+    """Return the record of the new number of producers; the earlier ones are fenced."""
     if not require_fencing(herder, name):
         return []
     if herder.config.task_generation(name) != generation:
@@ -118,7 +118,7 @@ def fenced(herder: Herder, name: str, generation: int) -> list[ConfigRecord]:
 
 
 def restart_connector(herder: Herder, name: str, owner_url: str | None) -> None:
-    """Restart a connector that runs here, and nothing of its tasks."""
+    """Restart a connector that runs here, but not its tasks."""
     if not herder.is_configured(name):
         raise not_found(f"Unknown connector: {name}")
     if not herder.has(name):
@@ -139,14 +139,14 @@ def restart_task(herder: Herder, task: TaskId, owner_url: str | None) -> None:
 
 
 def _elsewhere(herder: Herder, message: str, owner_url: str | None) -> None:
-    """Only the leader knows who has what; the others ask it."""
+    """Raise ElsewhereError. Only the leader knows the owner; other workers name the leader."""
     raise ElsewhereError(message, owner_url if herder.is_leader else herder.leader_url)
 
 
 def restart(
     herder: Herder, request: RestartRequest, kind: str
 ) -> tuple[list[ConfigRecord], dict[str, Any]]:
-    """Restart a connector and tasks, wherever they run; also returns the status to come."""
+    """Return the record that restarts a connector and its tasks, and the status that results."""
     if not herder.is_configured(request.connector):
         raise not_found(f"Unknown connector: {request.connector}")
     herder.require_leader("Only the leader can process restart requests.")
@@ -164,7 +164,7 @@ def restart(
 
 
 def check_offsets_may_change(herder: Herder, name: str) -> None:
-    """Offsets are changed only while nothing uses them (KIP-875)."""
+    """Raise RefusalError unless the connector is stopped and has no tasks (KIP-875)."""
     herder.require_leader("Only the leader can process external offsets modification requests")
     connector_config(herder, name)
     is_stopped = herder.config.target_state(name) is TargetState.STOPPED
@@ -176,7 +176,7 @@ def check_offsets_may_change(herder: Herder, name: str) -> None:
         )
 
 
-# --- what is shown ---
+# --- bodies of answers ---
 
 
 def connector_config(herder: Herder, name: str) -> Config:
@@ -187,13 +187,13 @@ def connector_config(herder: Herder, name: str) -> Config:
 
 
 def info_body(herder: Herder, name: str, config: Config, kind: str) -> dict[str, Any]:
-    """Describe a connector; the configuration is given without its secrets."""
+    """Return the description of a connector; `config` has no secrets."""
     tasks = [{"connector": name, "task": each.task} for each in herder.config.task_ids(name)]
     return {"name": name, "config": dict(config), "tasks": tasks, "type": kind}
 
 
 def status_body(herder: Herder, name: str, kind: str) -> dict[str, Any]:
-    """Tell how a connector is. One that was deleted is gone at once, though its tasks still end."""
+    """Return a connector's status. Raises RefusalError for a deleted one, even while it stops."""
     status = herder.statuses.connectors.get(name)
     if status is None or name not in herder.config.connector_configs:
         raise not_found(f"No status found for connector {name}")
@@ -213,5 +213,5 @@ def topics_body(herder: Herder, name: str) -> dict[str, Any]:
 
 
 def reset_topics(herder: Herder, name: str) -> list[Any]:
-    """Make the records that forget which topics a connector used."""
+    """Return the records that remove the topics a connector has used."""
     return [topic_removal_record(name, topic) for topic in herder.statuses.topics.get(name, {})]

@@ -1,7 +1,8 @@
-"""When a failed task starts again by itself, which Kafka Connect never does.
+"""The delay after which a failed task is restarted. Kafka Connect never restarts one by itself.
 
-With `errors.task.restart.max.delay.ms` above 0 a failed task is started again after a second, then
-after two, four and so on up to that long, for ever. A task that ran for that long begins anew.
+With `errors.task.restart.max.delay.ms` above 0, a failed task restarts after one second, then after
+two, four and so on up to that delay, without end. A task that ran for that long starts with one
+second again.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ _DOUBLINGS_LIMIT: Final = 40
 
 @dataclass(slots=True)
 class Restarts:
-    """How often one task has failed in a row."""
+    """The number of failures in a row of one task."""
 
     count: int = 0
     started_at_ms: int | None = None
@@ -24,7 +25,7 @@ class Restarts:
         self.started_at_ms = now_ms
 
     def failed(self, now_ms: int, max_delay_ms: int) -> int | None:
-        """Give the time at which it starts again; None when it does not."""
+        """Return the time at which the task restarts; None when it does not."""
         if max_delay_ms <= 0:
             return None
         if self.started_at_ms is not None and now_ms - self.started_at_ms >= max_delay_ms:

@@ -1,7 +1,7 @@
-"""What connectors and tasks show, and which topics they use: Kafka Connect's status topic.
+"""The status topic: the states of connectors and tasks, and the topics that they use.
 
-Keys `status-connector-<c>`, `status-task-<c>-<n>` and `status-topic-<t>:connector-<c>`; values JSON
-without a schema; null removes. (Source of the format: KafkaStatusBackingStore.)
+Keys are `status-connector-<c>`, `status-task-<c>-<n>` and `status-topic-<t>:connector-<c>`. Values
+are JSON without a schema; null removes a status. (Source of the format: KafkaStatusBackingStore.)
 """
 
 import json
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One state, and the worker that says so in which generation of the group."""
+    """A state, with the worker that wrote it and the group's generation at that time."""
 
     state: State
     worker_id: str
@@ -31,12 +31,12 @@ class Status:
     trace: str | None = None
     version: str | None = None
     restarts: int = 0
-    """How often it was started again by itself since it last ran well."""
+    """The number of automatic restarts in a row."""
     note: str | None = None
-    """What it says of itself while it runs, as that it finds nothing to do."""
+    """A text of the running connector or task, such as that no topic matches."""
 
     def body(self) -> dict[str, Any]:
-        """Describe it as REST does."""
+        """Return the status in the form that REST uses."""
         traced = {} if self.trace is None else {"trace": self.trace}
         restarted = {"restarts": self.restarts} if self.restarts else {}
         return {
@@ -50,7 +50,7 @@ class Status:
 
 
 class TopicStatus(NamedTuple):
-    """That a connector uses a topic (KIP-558)."""
+    """Records that a connector uses a topic (KIP-558)."""
 
     topic: str
     connector: str
@@ -105,7 +105,7 @@ def _topic_key(connector: str, topic: str) -> str:
 
 @dataclass(slots=True)
 class StatusState:
-    """All that is shown, as far as the topic was read."""
+    """All statuses, as far as the topic has been read."""
 
     connectors: dict[str, Status] = field(default_factory=dict)
     tasks: dict[TaskId, Status] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class StatusState:
         yield from self.tasks
 
     def replay(self, key: str, value: bytes | None) -> None:
-        """Fold in one record; what means nothing is skipped."""
+        """Apply one record; an unreadable record is skipped."""
         try:
             content = None if value is None else json.loads(value)
             if key.startswith(_CONNECTOR):
@@ -167,6 +167,6 @@ def _put(statuses: dict[Any, Status], name: Any, content: Any) -> None:
 
 
 def _text(content: Any, name: str) -> str | None:
-    """Return a text, or what stands where one should, as a text; None for none."""
+    """Return a field as a string, converted if it is of another type; None when missing."""
     found = content.get(name)
     return found if isinstance(found, str | None) else str(found)

@@ -1,9 +1,9 @@
-"""Which offsets of a source may be kept: those before everything that is not yet stored.
+"""Finds the offsets of a source that may be written.
 
-Records of one source partition are stored in any order, but an offset may be written only when its
-record and all before it are. Each partition has a queue; a stored record at its head lets the
-offset move. Invariant: an offset that is given out is of the last of an unbroken row of stored
-records.
+The records of a source partition are stored in any order. An offset may be written only when its
+record and all earlier records are stored. Each partition has a queue; its offset advances over the
+stored records at the head. Invariant: a returned offset is that of the last record in an unbroken
+row of stored records.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from millrace.connect.connectors import SourceOffset, SourcePartition
 
 @dataclass(slots=True, eq=False)
 class SubmittedRecord:
-    """One record on its way."""
+    """A record that was passed to the producer."""
 
     partition: SourcePartition
     offset: SourceOffset
@@ -25,11 +25,11 @@ class SubmittedRecord:
 
 @dataclass(slots=True)
 class SubmittedRecords:
-    """What a source task has handed on and what of it is stored."""
+    """The records that a source task passed to the producer, by source partition."""
 
     _queues: dict[str, deque[SubmittedRecord]] = field(default_factory=dict)
     _last: tuple[SourcePartition, str] = field(default=({}, ""))
-    """The partition submitted last, and its key: most sources give many of one in a row."""
+    """The last record's partition and its key: a source often sends many of one in a row."""
 
     def submit(self, partition: SourcePartition, offset: SourceOffset) -> SubmittedRecord:
         record = SubmittedRecord(partition, offset)
@@ -42,11 +42,11 @@ class SubmittedRecords:
         return record
 
     def waiting_count(self) -> int:
-        """Count what is not stored yet, or stored behind what is not."""
+        """Count the records that are not stored, or are stored after one that is not."""
         return sum(map(len, self._queues.values()))
 
     def take_offsets(self) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Give, and forget, the furthest offset of each partition that moved."""
+        """Return and remove the last offset of each partition that advanced."""
         moved: list[tuple[SourcePartition, SourceOffset]] = []
         for key in list(self._queues):
             queue, last = self._queues[key], None

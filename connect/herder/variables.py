@@ -1,7 +1,7 @@
-"""What of a configuration stands for something else: `${provider:path:key}`.
+"""Variables in a configuration: `${provider:path:key}`.
 
-A connector is started with the values, and so its tasks' configurations have them. What is written
-to the config topic has the variables again: a secret is never written (KIP-297).
+A connector starts with the variables' values, so its task configurations contain them. Before these
+are written to the config topic, the variables are put back: a secret is never written (KIP-297).
 """
 
 import re
@@ -13,7 +13,7 @@ _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 
 
 def with_variables(connector_config: Config, task_config: Config) -> dict[str, str | None]:
-    """Put back the variables under the names under which the connector's configuration has them."""
+    """Put the variables of the connector's configuration back into a task's configuration."""
     return {
         name: connector_config[name] if _has_variable(connector_config.get(name)) else value
         for name, value in task_config.items()

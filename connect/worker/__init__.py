@@ -1,14 +1,17 @@
-"""The shell around the herder: threads, clients, files. It does what the herder asks for.
+"""The shell around the herder: threads, Kafka clients and files. It performs the herder's effects.
 
-Each connector and each task has a thread of its own, with its own clients of Kafka; what becomes of
-them is told to the one event loop, which feeds the herder and answers REST. A thread that blocks or
-dies holds up nothing but itself; one that does not end when asked is left behind after
-`task.shutdown.graceful.timeout.ms`, cut off from everything it could write to.
+Each connector and each task runs in its own thread with its own Kafka clients. The threads report
+to one event loop, which passes the reports to the herder and answers REST requests. A thread that
+blocks or dies delays no other thread. A thread that does not end when asked is *left behind* after
+`task.shutdown.graceful.timeout.ms`: from then on it cannot write anything.
 
-Why confluent-kafka here, and aiokafka in the services: tasks are plain functions in threads. The C
-client sends, fetches and keeps a group's heartbeat outside of Python's lock, so that a task which
-computes or blocks loses no membership; and it has transactions that fence. The services write on
-one loop what aiokafka alone lets them: transactions with requests of their own, and assignors.
+`worker.py` is where to start. `source_task.py` and `sink_task.py` are the loops of the tasks.
+
+Tasks use confluent-kafka, while the services use aiokafka. Tasks are plain functions in threads.
+The C client sends, fetches and heartbeats without Python's global interpreter lock, so a task that
+computes or blocks keeps its membership of a group; and its transactions fence. The services run on
+one event loop and need what only aiokafka offers: their own requests inside a transaction, and
+their own assignors.
 """
 
 from common.http.certificates import read_when_needed

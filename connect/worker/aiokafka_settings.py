@@ -1,4 +1,4 @@
-"""A client's settings for aiokafka, where librdkafka cannot do what is to be done."""
+"""Client settings for aiokafka, which the worker uses where librdkafka lacks a request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from aiokafka.helpers import create_ssl_context
 
 
 def aiokafka_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate librdkafka's settings: where the brokers are, who asks, and how it is proven."""
+    """Translate librdkafka's settings for bootstrap servers, client id and security."""
     protocol = str(said.get("security.protocol", "PLAINTEXT")).upper()
     told: dict[str, Any] = {
         "bootstrap_servers": said["bootstrap.servers"],

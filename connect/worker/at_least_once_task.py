@@ -1,6 +1,6 @@
-"""A source's task that writes its offsets after its records are stored.
+"""A source task that writes its offsets after its records are stored.
 
-An offset is kept when its record and all records before it of its partition are stored
+An offset is written when its record and all earlier records of its source partition are stored
 (`connect.herder.submitted_records`). So a crash repeats records and loses none.
 """
 
@@ -23,19 +23,19 @@ log = logging.getLogger(__name__)
 
 
 class AtLeastOnceWork(SourceWork):
-    """Owns the records that are sent and not yet stored, and the offsets that are not yet kept."""
+    """Owns the records that are sent but not stored, and the offsets that are not written yet."""
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         super().__init__(thread, parts, counts)
         self._submitted = SubmittedRecords()
         self._kept: dict[str, tuple[SourcePartition, SourceOffset]] = {}
-        """Offsets that may be kept and are not yet."""
+        """Offsets that may be written and are not written yet."""
 
     def go_on(self) -> None:
         try:
             self._run()
         except BaseException:
-            # What is stored by now need not come again.
+            # Write the offsets of the records that are stored, so that they are not repeated.
             self._commit_last()
             raise
         self._commit_last()
@@ -79,7 +79,7 @@ class AtLeastOnceWork(SourceWork):
         self._commit_record(record, None)
 
     def _serve(self) -> None:
-        """Hear what was stored, and keep offsets when it is time."""
+        """Process delivery reports, and write offsets when the interval is over."""
         assert self._producer is not None
         self._producer.poll(0)
         self._take_stored()
@@ -93,7 +93,7 @@ class AtLeastOnceWork(SourceWork):
         self._commit()
 
     def _take_stored(self) -> None:
-        """Let go of what is stored: of many records of a partition one offset is left."""
+        """Drop the stored records; keep the last offset of each source partition."""
         for partition, offset in self._submitted.take_offsets():
             self._kept[key_of(partition)] = (partition, offset)
 
@@ -109,7 +109,7 @@ class AtLeastOnceWork(SourceWork):
                 self._parts.offsets.write(connector, entries, self._parts.flush_timeout_ms)
                 self._kept.clear()
         except ConnectException:
-            # They stay, and are written with the next ones.
+            # The offsets stay here and are written with the next ones.
             self.counts.offset_commit_failure_total += 1
             log.exception("offsets were not kept task=%s", self._thread.task)
             return

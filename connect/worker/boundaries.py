@@ -1,8 +1,8 @@
-"""Where a source's transaction ends: with a poll, after a while, or when the connector says so.
+"""Transaction boundaries of a source task: each poll, an interval, or the connector's decision.
 
-Each kind is asked after every record, after every batch, and before the task is held or ends. To
-*abort* is to drop the records and keep their offsets: what was dropped on purpose does not come
-again (KIP-618).
+The task asks its boundary after every record, after every batch, and before the task pauses or
+ends. To *abort* is to drop the records and write their offsets: the source does not send the
+dropped records again (KIP-618).
 """
 
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from millrace.connect.errors import ConnectException
 
 
 class Ending(Enum):
-    """What becomes of the transaction now."""
+    """How the open transaction ends."""
 
     COMMIT = "commit"
     ABORT = "abort"
 
 
 class Boundary(Protocol):
-    """One kind. None means: not yet."""
+    """One kind of boundary. Its methods return None while the transaction stays open."""
 
     def begin(self, now_ms: int) -> None:
-        """Learn that the task begins, or goes on after it was held."""
+        """Note that the task starts, or resumes after a pause."""
 
     def after_record(self, record: SourceRecord) -> Ending | None: ...
 
@@ -36,7 +36,7 @@ class Boundary(Protocol):
 
 
 class PollBoundary:
-    """Every batch is a transaction."""
+    """Each polled batch is one transaction."""
 
     def begin(self, now_ms: int) -> None:
         del now_ms
@@ -54,7 +54,7 @@ class PollBoundary:
 
 
 class IntervalBoundary(PollBoundary):
-    """The batches of a while are a transaction."""
+    """The batches of an interval are one transaction."""
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = interval_ms
@@ -71,13 +71,13 @@ class IntervalBoundary(PollBoundary):
 
 
 class ConnectorBoundary:
-    """What the task says: it is given this as its `transaction_context`."""
+    """The task decides: it gets this object as its `transaction_context`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._batch: set[Ending] = set()
         self._records: dict[int, tuple[SourceRecord, set[Ending]]] = {}
-        """By identity; the record is kept so that no other one gets its."""
+        """By identity (`id`); the record is kept so that its id is not used again."""
 
     # --- called by the task, from any thread ---
 
@@ -100,7 +100,7 @@ class ConnectorBoundary:
         del now_ms
 
     def after_record(self, record: SourceRecord) -> Ending | None:
-        """Raises ConnectException when the task wants both."""
+        """Raises ConnectException when the task asked to commit and to abort."""
         with self._lock:
             _, asked = self._records.pop(id(record), (record, set()))
         return _one_of(asked, f"record against topic/partition {_place(record)}")
@@ -128,7 +128,7 @@ def _place(record: SourceRecord) -> str:
 
 
 def boundary_of(config: Mapping[str, str], flush_interval_ms: int) -> Boundary:
-    """Make the kind that a connector's valid configuration names; the default is each poll."""
+    """Make the boundary that a connector's valid configuration names; the default is each poll."""
     match (config.get(BOUNDARY) or "poll").lower():
         case "connector":
             return ConnectorBoundary()

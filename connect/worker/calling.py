@@ -1,4 +1,4 @@
-"""Calls the methods of connectors and tasks, plain or async, from the thread they live in."""
+"""Calls the methods of connectors and tasks, plain or async, in their own thread."""
 
 import asyncio
 import inspect
@@ -9,16 +9,16 @@ T = TypeVar("T")
 
 
 class Caller:
-    """Owns the event loop of one thread; it is made when the first async method is called.
+    """Owns the event loop of one thread, created by the first call of an async method.
 
-    Everything but `from_outside` is called in that thread.
+    All methods but `from_outside` are called in that thread.
     """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __call__(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a method and wait for what it gives."""
+        """Call a method and return its result."""
         given = method(*arguments)
         if given is None or not inspect.isawaitable(given):
             return given
@@ -27,7 +27,7 @@ class Caller:
         return self._loop.run_until_complete(_awaited(given))
 
     def from_outside(self, method: Callable[[], Any]) -> None:
-        """Call a method while the thread is busy with another one, without waiting for it."""
+        """Call a method while the thread runs another one; does not wait for the call."""
         given = method()
         loop = self._loop
         if inspect.iscoroutine(given):

@@ -1,8 +1,8 @@
-"""Kafka's names of client settings, as librdkafka understands them.
+"""Translates the Java client's settings into those of librdkafka.
 
-Users write what they know from Java (`producer.override.linger.ms`, `max.request.size`); most names
-are the same. What only means something in Java (serializers, metrics reporters) is left out; what
-librdkafka does not know it refuses by name when the client is made.
+Users write the Java client's names (`producer.override.linger.ms`, `max.request.size`); most are
+the same in librdkafka. Settings that only a Java client needs (serializers, metrics reporters) are
+dropped. librdkafka refuses an unknown setting by name when the client is created.
 """
 
 import re
@@ -58,7 +58,7 @@ _KIBI: Final = 1024
 
 
 def librdkafka_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate settings. Raises ConfigException for a value that cannot be."""
+    """Translate settings. Raises ConfigException for a value that cannot be translated."""
     translated: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in _JAVA_ONLY and value is not None:
@@ -88,7 +88,7 @@ def _whole(name: str, value: str) -> int:
 
 
 def _jaas(value: str) -> dict[str, str]:
-    """Take the user's name and password out of a login module's line."""
+    """Parse the user name and the password out of `sasl.jaas.config`."""
     options = {found[1]: found[3] or found[4] or found[2] for found in _JAAS_OPTION.finditer(value)}
     if "username" not in options:
         raise ConfigException("sasl.jaas.config has no username: only PLAIN and SCRAM are known")
@@ -97,13 +97,13 @@ def _jaas(value: str) -> dict[str, str]:
 
 def _assignors(value: str) -> str:
     names = [name.strip().rpartition(".")[2] for name in value.split(",")]
-    # One of eager and cooperative ones together is refused by librdkafka; the first counts.
+    # librdkafka refuses a mix of eager and cooperative assignors; the first one is used.
     known = [_ASSIGNORS.get(name, name) for name in names]
     return known[0] if "cooperative-sticky" in known else ",".join(dict.fromkeys(known))
 
 
 def with_prefix(settings: Mapping[str, str | None], prefix: str) -> dict[str, str | None]:
-    """Take the settings behind a prefix, without it."""
+    """Return the settings with a prefix, under their names without the prefix."""
     return {
         name.removeprefix(prefix): value
         for name, value in settings.items()
@@ -114,16 +114,16 @@ def with_prefix(settings: Mapping[str, str | None], prefix: str) -> dict[str, st
 PRODUCER_DEFAULTS: Final[dict[str, Any]] = {
     "acks": "all",
     "enable.idempotence": "true",
-    # A broker that is away is waited for: the task stops only when its user says so.
+    # The producer waits for an unreachable broker: only the user stops the task.
     "delivery.timeout.ms": "2147483647",
     "linger.ms": "5",
-    # As Kafka's `buffer.memory`: librdkafka's own limit is a gigabyte.
+    # The default of Kafka's `buffer.memory`; librdkafka's own default is a gigabyte.
     "queue.buffering.max.kbytes": "32768",
-    # As Kafka's producer: records of one key have to meet in one partition, whoever writes them.
+    # The partitioner of the Java producer, so that all clients write a key to one partition.
     "partitioner": "murmur2_random",
 }
 TRANSACTION_DEFAULTS: Final[dict[str, Any]] = {
-    # How long a record may take is what a transaction may.
+    # In a transaction the transaction's time-out limits the delivery of a record.
     name: value
     for name, value in PRODUCER_DEFAULTS.items()
     if name != "delivery.timeout.ms"
@@ -132,7 +132,7 @@ CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
     "auto.offset.reset": "earliest",
     "enable.auto.commit": "false",
     "enable.partition.eof": "false",
-    # A task takes records faster than librdkafka's second, after which it looks whether its queue,
-    # once full, has room again.
+    # librdkafka checks a full fetch queue for room once per second by default; a task empties the
+    # queue faster.
     "fetch.queue.backoff.ms": "10",
 }

@@ -1,4 +1,4 @@
-"""A connector in a thread of its own: it starts, divides the work when asked, and stops."""
+"""The thread of one connector: it starts it, makes task configurations when asked, stops it."""
 
 import logging
 import queue
@@ -24,7 +24,7 @@ Config = Mapping[str, str | None]
 
 
 class Listener(Protocol):
-    """Is told what becomes of a connector, from the connector's thread or one of its own."""
+    """Receives a connector's events, from the connector's thread or one that it started."""
 
     def connector_began(self, thread: "ConnectorThread", version: str) -> None: ...
 
@@ -40,7 +40,7 @@ class Listener(Protocol):
 
 
 class _Context:
-    """What the connector sees of the worker."""
+    """The worker's side of `ConnectorContext`."""
 
     def __init__(self, thread: "ConnectorThread", reader: Reader) -> None:
         self._thread = thread
@@ -54,7 +54,7 @@ class _Context:
 
 
 class ConnectorThread(threading.Thread):
-    """Owns a connector from its start to its end. Tells its end exactly once, unless left."""
+    """Owns a connector from start to end. Reports its end exactly once, unless left behind."""
 
     def __init__(
         self, name: str, config: Config, environment: Environment, listener: Listener
@@ -67,7 +67,7 @@ class ConnectorThread(threading.Thread):
         self._environment = environment
         self._listener = listener
         self._asked: queue.SimpleQueue[Exception | Config | None] = queue.SimpleQueue()
-        """What is to be done: fail, make task configurations, or stop."""
+        """Requests to the thread: fail (an exception), make task configurations, stop (None)."""
         self._call = Caller()
         self._note: str | None = None
         self._concealing = NOTHING
@@ -110,7 +110,7 @@ class ConnectorThread(threading.Thread):
             self._tell(self._listener.connector_began, type(connector).version())
             self._take_note(connector)
             self._serve(connector)
-        # The outermost edge of a connector: what it raises is its end and nobody else's.
+        # The outermost edge of a connector: an exception ends this connector only.
         except BaseException as error:  # noqa: BLE001
             if not self.is_stopping:
                 trace = self._concealing.text("".join(traceback.format_exception(error)))
@@ -125,14 +125,14 @@ class ConnectorThread(threading.Thread):
                 raise asked
             variables = self._environment.variables(asked)
             config = filled(asked, variables)
-            # What a connector has put under another name is written as a variable, too.
+            # A value that the connector copied under another name is a variable again, too.
             written = Concealing(variables.written_for)
             made = [written.config(each, config) for each in self._made(connector, config)]
             self._tell(self._listener.configs_made, made)
             self._take_note(connector)
 
     def _take_note(self, connector: Connector) -> None:
-        """Tell what the connector says of itself, when that is something else than before."""
+        """Report the connector's note when it has changed."""
         note = connector.note()
         if note is not None:
             note = self._concealing.text(note)

@@ -1,4 +1,4 @@
-"""A worker of a cluster: what it knows is in three topics, what it runs its group decides."""
+"""A distributed worker: its state is in three topics, and its group assigns its work."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ def signature(key: bytes, body: bytes) -> bytes:
 
 
 class Cluster:
-    """Owns the logs, the membership and the worker that lives by them."""
+    """Owns the logs of the three topics, the membership in the group, and the worker."""
 
     def __init__(self, settings: WorkerSettings, plugins: Plugins, worker_id: str) -> None:
         """Raises ConfigException."""
@@ -119,7 +119,7 @@ class Cluster:
             self.worker.pump()
 
     def _shut_out(self) -> None:
-        """Look again who leads: that one begins with the leader's transactions anew."""
+        """Rejoin the group to learn who leads; the leader then begins its transactions anew."""
         self._loop.call_later(_RETRY_SECONDS, self.membership.rejoin)
 
     def pump(self) -> None:
@@ -149,11 +149,11 @@ class Cluster:
         self._sending[effect.connector] = spawn(self._send(effect))
 
     async def _send(self, effect: effects.SendTaskConfigs) -> None:
-        """Tell the leader, until it has taken them. A newer effect ends this one."""
+        """Send the task configurations until the leader accepts them or a newer effect comes."""
         body = json_bytes([dict(each) for each in effect.configs])
         while self.herder.is_configured(effect.connector):
             if self.herder.is_leader:
-                # It is this worker by now.
+                # This worker has become the leader.
                 self.herder.reconfigure(effect.connector)
                 self.worker.pump()
                 return
@@ -192,7 +192,7 @@ class Cluster:
     # --- internal requests ---
 
     def signed(self, body: bytes) -> Mapping[str, str]:
-        """Give the headers of an internal request (KIP-507)."""
+        """Return the signature headers of an internal request (KIP-507)."""
         key = self.herder.config.session_key
         if key is None or not self.membership.is_sessioned:
             return {}
@@ -200,7 +200,7 @@ class Cluster:
         return {SIGNATURE: made, ALGORITHM_HEADER: ALGORITHM}
 
     async def _keep_session_key(self) -> None:
-        """As the leader, make a key when there is none, or when it is old."""
+        """As the leader, write a new session key when there is none or it has expired."""
         ttl_ms = self._settings["inter.worker.key.ttl.ms"]
         while True:
             key = self.herder.config.session_key

@@ -27,7 +27,7 @@ Config = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Environment:
-    """Nothing of it changes while the worker runs, but what the store keeps."""
+    """Constant while the worker runs, except for the content of the offset store."""
 
     settings: WorkerSettings
     plugins: Plugins
@@ -35,27 +35,27 @@ class Environment:
     offsets: OffsetStore
 
     def variables(self, *configs: Config) -> Variables:
-        """Read what variables stand for; reads files, so not on the loop."""
+        """Look up the values of variables. This reads files: do not call it on the event loop."""
         return Variables.of(*configs, providers=self.providers)
 
     def resolve(self, config: Config) -> dict[str, str]:
-        """Replace the variables; reads files, so it is done in the thread of whoever needs it."""
+        """Replace the variables. This reads files: call it in the caller's own thread."""
         return filled(config, self.variables(config))
 
     def concealing(self, config: Config, variables: Variables) -> Concealing:
-        """Return what takes secrets and variables' values out of what is shown of a connector."""
+        """Return the filter that hides secrets and variables' values in a connector's texts."""
         hidden = secrets.values(self.plugins, filled(config, variables))
         return Concealing(dict.fromkeys(hidden, HIDDEN) | variables.written_for)
 
     def is_exactly_once(self, config: Config) -> bool:
-        """Say whether a connector of this configuration writes in transactions."""
+        """Return whether a connector of this configuration writes in transactions."""
         return self.settings.is_exactly_once and kind_of(self.plugins, config) == "source"
 
     def client(self, kind: str, config: Config, **own: Any) -> dict[str, Any]:
-        """Give the settings of a task's client: ours, the worker's, the connector's, the last wins.
+        """Return the settings of a task's client: ours, the worker's, the connector's.
 
-        `kind` is producer, consumer or admin. Raises ConfigException for what a connector may not
-        say of its clients.
+        A later source overrides an earlier one. `kind` is producer, consumer or admin. Raises
+        ConfigException for a setting that a connector may not override.
         """
         worker = self.settings.client_of_tasks(kind)
         connector = with_prefix(config, f"{kind}.override.")
@@ -65,15 +65,15 @@ class Environment:
 
 
 def filled(config: Config, variables: Variables) -> dict[str, str]:
-    """Return a configuration with the variables' values, without settings that are null."""
+    """Return a configuration with variables replaced and null settings removed."""
     found = variables.filled(config)
     return {name: value for name, value in found.items() if value is not None}
 
 
 def environment_of(settings: WorkerSettings, plugins: Plugins, offsets: OffsetStore) -> Environment:
-    """Make what tasks share, and say which files they may use.
+    """Make the tasks' environment, and set the files that they may use.
 
-    Raises ConfigException for what would fail every one of them.
+    Raises ConfigException for a setting with which every task would fail.
     """
     allow_directories(settings[ALLOWED_DIRECTORIES])
     converters_of(plugins, settings, {})

@@ -1,7 +1,7 @@
-"""A source's task that writes its records and their offsets in one transaction (KIP-618).
+"""A source task that writes its records and their offsets in one transaction (KIP-618).
 
-Either both are there for whoever reads what is committed, or neither: what a task that was killed,
-shut out or failed has not committed comes again, and once. Offsets are written last, right before
+A reader of committed records sees both or neither. When a task fails, is killed or is fenced, the
+records that it had not committed are written again, once. Offsets are written last, right before
 the commit, so that no other task waits for them while a long transaction is open.
 """
 
@@ -36,7 +36,7 @@ _ABORT_SECONDS: Final = 5.0
 
 
 class TopicOffsets(Protocol):
-    """Offsets that lie in a topic, where a transaction can write them."""
+    """An offset store in a topic, so that a transaction can write the offsets."""
 
     @property
     def topic(self) -> str: ...
@@ -44,12 +44,12 @@ class TopicOffsets(Protocol):
     def records(self, connector: str, entries: Entries) -> list[OffsetRecord]: ...
 
     def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
-        """Learn that a transaction has written entries."""
+        """Note that a transaction has written entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """How one task's transactions are made."""
+    """The settings of one task's transactions."""
 
     transactional_id: str
     boundary: Boundary
@@ -57,7 +57,7 @@ class Transactions:
 
 
 class ExactlyOnceWork(SourceWork):
-    """Owns the transaction that is open. All of it lives in one thread, as `SourceWork`."""
+    """Owns the open transaction. All methods run in the task's thread, as in `SourceWork`."""
 
     def __init__(
         self,
@@ -74,18 +74,18 @@ class ExactlyOnceWork(SourceWork):
         self._is_open = False
         self._is_aborting = False
         self._offsets: dict[str, tuple[SourcePartition, SourceOffset]] = {}
-        """What the next commit keeps: of each partition the last one that was handed on."""
+        """The offsets for the next commit: the last one of each source partition."""
         self._outcomes: list[tuple[SourceRecord, RecordMetadata | None]] = []
-        """What the task is told of when it is committed."""
+        """The records to pass to the task's `commit_record` after the commit."""
         self._handed_on: list[SourceRecord] = []
-        """The records of the open transaction, when the task wants to be told."""
+        """The records of the open transaction, when the task has a `commit_record`."""
 
     # --- its life ---
 
     def _make_producer(self) -> Producer:
         client, task = self._parts.producer, self._thread.task
         producer = begin_transactions(client, self._transactions.transactional_id, self._may_try)
-        # It may have waited for long, and shut out one that is newer: then it is to write nothing.
+        # After a long wait this producer may have fenced a newer task: then it must not write.
         self._thread.require_current()
         log.info("task begins its transactions task=%s", task)
         return producer
@@ -99,7 +99,7 @@ class ExactlyOnceWork(SourceWork):
         self._end_with(self._boundary.at_end())
 
     def _before_hold(self) -> None:
-        # The brokers would abort a transaction that is open for long, and fence the task.
+        # The brokers abort a transaction that stays open for too long, and fence its producer.
         self._end_with(self._boundary.at_end())
 
     def _after_hold(self) -> None:
@@ -111,7 +111,7 @@ class ExactlyOnceWork(SourceWork):
             try:
                 self._producer.abort_transaction(_ABORT_SECONDS)
             except KafkaException as error:
-                # Whoever begins with this id next ends it.
+                # The next producer with this transactional id ends the transaction.
                 log.info("transaction is left open task=%s error=%s", self._thread.task, error)
 
     # --- records ---
@@ -171,7 +171,7 @@ class ExactlyOnceWork(SourceWork):
         self._is_open = True
 
     def _abort(self) -> None:
-        """Drop the records of the transaction, as their connector wants."""
+        """Drop the records of the transaction, as the connector asked."""
         if not self._is_open:
             log.warning("nothing is there to be aborted task=%s", self._thread.task)
             return
@@ -189,7 +189,7 @@ class ExactlyOnceWork(SourceWork):
         self._handed_on.clear()
 
     def _commit(self) -> None:
-        """Make records and offsets count, together. Raises ConnectException; then neither does."""
+        """Commit records and offsets together. Raises ConnectException; then neither counts."""
         if not self._is_open and not self._offsets and not self._outcomes:
             self._tell_task_if_due()
             return
@@ -239,6 +239,6 @@ class ExactlyOnceWork(SourceWork):
         self._is_open = False
 
     def _tell_task_if_due(self) -> None:
-        """Let a source that has nothing new do what it does after a commit, once in a while."""
+        """Call the task's `commit` from time to time even when there are no new records."""
         if now_ms() >= self._next_commit_ms:
             self._tell_task()

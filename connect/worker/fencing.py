@@ -1,8 +1,8 @@
-"""Fencing, done: producers of earlier tasks are shut out, here or by the leader (KIP-618).
+"""Fences the producers of earlier tasks, on this worker or through the leader (KIP-618).
 
-A producer of transactions is shut out when another one begins with its id. So the leader begins
-once with the id of every earlier task, and then writes how many tasks there are now; whoever waits
-for that goes on when it is read.
+A transactional producer is fenced when another producer initializes with its id. So the leader
+initializes one producer for the id of every earlier task, and then writes the new number of tasks
+to the config topic. A worker that waits for the fencing continues when it reads that record.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ _AGAIN: Final = (409, 503)
 
 Effect = effects.FenceTasks | effects.AskForFencing
 Ask = Callable[[str, str], Awaitable[tuple[int, str]]]
-"""Asks the worker at an address to fence a connector; returns its status and what it said."""
+"""Asks the worker at a URL to fence a connector; returns the HTTP status and the body."""
 
 
 class Fencing:
-    """Owns what is under way, at most one for each connector; a newer one ends the one before."""
+    """Owns the running fencings, at most one per connector; a newer one cancels the older."""
 
     def __init__(self, worker: Worker, catch_up: Callable[[], Awaitable[int]], ask: Ask) -> None:
         self._worker = worker
@@ -55,12 +55,12 @@ class Fencing:
             running.cancel()
 
     async def fence(self, name: str) -> None:
-        """Fence for a worker that asks; returns when the record of it is written.
+        """Fence on another worker's request; returns when the fencing's record is written.
 
         Raises RefusalError, ElsewhereError or ConnectException.
         """
         log.info("earlier tasks are to be fenced, as is asked connector=%s", name)
-        # Who asks has read of the tasks by now; so must we.
+        # The worker that asks has read the records of the new tasks; this one must, too.
         await self._catch_up()
         herder = self._worker.herder
         if not requests.require_fencing(herder, name):
@@ -100,7 +100,7 @@ class Fencing:
 
     def _shut_out(self, effect: effects.FenceTasks) -> None:
         environment = self._worker.environment
-        # As the tasks' producers: they may be in a cluster of their connector's.
+        # With the settings of the tasks' producers, whose connector may name another cluster.
         own = {**TRANSACTION_DEFAULTS, "client.id": f"connector-worker-{effect.connector}"}
         client = environment.client("producer", environment.resolve(effect.config), **own)
         tasks = [TaskId(effect.connector, number) for number in range(effect.producers)]
@@ -115,7 +115,7 @@ class Fencing:
                 done.result()
 
     async def _have_fenced(self, effect: effects.AskForFencing) -> None:
-        """Ask until the leader has done it, or says that it cannot."""
+        """Ask the leader to fence, until it has done so or refuses."""
         herder, name = self._worker.herder, effect.connector
         while herder.is_fencing(name, effect.generation):
             try:

@@ -1,7 +1,7 @@
-"""The requests of one member of the workers' group, on aiokafka's connections.
+"""Sends the group requests of one worker, over aiokafka's connections.
 
-librdkafka has no groups of other types than its own, and aiokafka's coordinator is a consumer's; so
-the four requests are sent from here, as the schema registry's election does.
+librdkafka supports no other group type than `consumer`, and neither does aiokafka's coordinator. So
+this module sends the four requests itself, as the schema registry's election does.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _ELSEWHERE: Final = {
 
 
 class Joined(NamedTuple):
-    """What the coordinator says when all have joined; only the leader is told of the members."""
+    """The coordinator's answer to a JoinGroup; only the leader's answer lists the members."""
 
     protocol: str
     is_leader: bool
@@ -61,7 +61,7 @@ class GroupClient:
         self.generation = -1
 
     async def connect(self) -> None:
-        """Find the brokers, once. Raises KafkaError or OSError."""
+        """Connect to the bootstrap servers, once. Raises KafkaError or OSError."""
         if not self._is_connected:
             await self._client.bootstrap()
             self._is_connected = True
@@ -75,7 +75,7 @@ class GroupClient:
         await self._client.close()
 
     async def join(self, metadata: Callable[[], Mapping[str, bytes]]) -> Joined:
-        """Join and wait for the others. Raises KafkaError; UnknownMemberIdError when expelled."""
+        """Join and wait for the others. Raises KafkaError, UnknownMemberIdError when expelled."""
         while True:
             request = JoinGroupRequest(
                 self._group,
@@ -97,7 +97,7 @@ class GroupClient:
         return Joined(joined.group_protocol, is_leader, joined.leader_id, members)
 
     async def sync(self, assignments: Mapping[str, bytes]) -> bytes:
-        """Hand in what the leader decided, take what is this member's. Raises KafkaError."""
+        """Send the leader's assignments and return this member's own. Raises KafkaError."""
         synced = await self._ask(
             SyncGroupRequest(
                 self._group, self.generation, self.member_id, None, list(assignments.items())
@@ -107,7 +107,7 @@ class GroupClient:
         return bytes(synced.member_assignment)
 
     async def heartbeat(self) -> bool:
-        """Returns whether a rebalance has begun. Raises KafkaError."""
+        """Send a heartbeat; return whether a rebalance has begun. Raises KafkaError."""
         answer = await self._ask(HeartbeatRequest(self._group, self.generation, self.member_id))
         if answer.error_code == errors.RebalanceInProgressError.errno:
             return True
@@ -127,13 +127,13 @@ class GroupClient:
                 self._coordinator, request, group=ConnectionGroup.COORDINATION
             )
         except (KafkaError, OSError):
-            # It may be another one by now.
+            # The group may have another coordinator: look it up again.
             self._coordinator = None
             raise
 
     def _check(self, error_code: int) -> None:
         if error_code in _ELSEWHERE:
-            # A node that died and is back answers, and coordinates the group no more.
+            # A broker that restarted answers, though it may not be the coordinator.
             self._coordinator = None
         if error_code:
             raise for_code(error_code)

@@ -1,8 +1,7 @@
-"""What groups have committed, asked on aiokafka's connections.
+"""Reads the committed offsets of groups, over aiokafka's connections.
 
-librdkafka's admin client does not outlive the answer that a group's coordinator is another one by
-now: it takes itself for a consumer, and the process ends in `rd_kafka_cgrp_op` (librdkafka, issue
-5040).
+librdkafka's admin client crashes the process, in `rd_kafka_cgrp_op`, when a broker answers that it
+is not the coordinator of a group (librdkafka, issue 5040).
 """
 
 import asyncio
@@ -32,9 +31,9 @@ Offsets = dict[TopicPartition, Committed]
 def committed_offsets(
     client: Mapping[str, Any], groups: Collection[str], timeout_seconds: float
 ) -> dict[str, Offsets | ConnectException]:
-    """Ask for all that groups have committed; a group that cannot be told of has an error.
+    """Return the committed offsets of each group, or the error of a group that cannot be read.
 
-    `client` has librdkafka's settings. Nothing else may run on a loop in this thread. Raises
+    `client` has librdkafka's settings. The calling thread must not run an event loop. Raises
     ConnectException when the cluster does not answer.
     """
     if not groups:
@@ -61,7 +60,7 @@ async def _ask(
 async def _of_group(
     client: AIOKafkaClient, group: str, timeout_seconds: float
 ) -> Offsets | ConnectException:
-    """Ask until there is an answer: who is the coordinator may change at any time."""
+    """Retry until there is an answer: the coordinator may change at any time."""
     last: Exception | None = None
     try:
         async with asyncio.timeout(timeout_seconds):

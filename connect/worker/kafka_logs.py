@@ -1,4 +1,4 @@
-"""Two topics of a cluster, configurations and statuses, as logs on the event loop."""
+"""The config topic and the status topic of a cluster, as logs on the event loop."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class LoopLog:
-    """A log that is replayed on the event loop. Everything but `_read` is called there."""
+    """A log that is replayed on the event loop. All methods but `_read` are called there."""
 
     def __init__(
         self,
@@ -21,14 +21,14 @@ class LoopLog:
         replay: Callable[[str, bytes | None], None],
         moved: Callable[[int], None],
     ) -> None:
-        """`moved` is told `position` after every batch."""
+        """Call `moved` with `position` after every batch."""
         self._loop = asyncio.get_running_loop()
         self._replay = replay
         self._told = moved
         self._positions: Positions = {}
         self.position = 0
-        """Behind the last record of the first partition. Workers compare it, so it is counted as
-        Apache's do: what follows of a transaction is not."""
+        """The offset after the last record of partition 0; workers compare it. Transaction markers
+        after that record do not count, as in Apache Kafka's worker."""
         self._waiting: list[tuple[Positions, asyncio.Future[None]]] = []
         self._log = TopicLog(client, topic, self._read)
 
@@ -38,7 +38,7 @@ class LoopLog:
         await self.catch_up()
 
     async def catch_up(self) -> None:
-        """Wait until everything is replayed that is there now. Raises ConnectException."""
+        """Replay up to the log's present end. Raises ConnectException."""
         await self._reach(await asyncio.to_thread(self._log.catch_up))
 
     async def _reach(self, ends: Positions) -> None:
@@ -68,7 +68,7 @@ class LoopLog:
                 reached.set_result(None)
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Write records, wait until they are replayed. Raises ConnectException."""
+        """Write records and wait until they are replayed. Raises ConnectException."""
         stored: asyncio.Future[Positions] = self._loop.create_future()
 
         def settle(error: Exception | None, ends: Positions) -> None:

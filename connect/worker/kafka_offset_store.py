@@ -1,9 +1,9 @@
-"""Sources' offsets in a topic: the worker's, and those that connectors have for themselves.
+"""Source offsets in topics: the worker's own offset topic, and the connectors' own ones.
 
-A connector with `offsets.storage.topic` keeps its offsets there, and in the worker's topic too:
-they are read in its own first, so that it may begin with what the worker knows. One that writes
-into another cluster, in transactions, has its offsets there with its records, since no transaction
-spans two.
+A connector with `offsets.storage.topic` writes its offsets to that topic and to the worker's topic.
+It reads its own topic first; a source partition that is missing there is read from the worker's. A
+connector that writes to another cluster in transactions keeps its offsets in that cluster, since a
+transaction cannot span two clusters.
 """
 
 import logging
@@ -29,7 +29,7 @@ _CONNECTION: Final = (_SERVERS, "security.protocol", "sasl.", "ssl.")
 
 
 class KafkaOffsetStore:
-    """Owns what the offset topic says. Called from tasks' threads."""
+    """Owns the state of the offset topic. Called from tasks' threads."""
 
     def __init__(self, client: Mapping[str, Any], topic: LogTopic) -> None:
         self._lock = threading.Lock()
@@ -65,16 +65,16 @@ class KafkaOffsetStore:
         self._log.write(self.records(connector, entries), timeout_ms)
 
     def records(self, connector: str, entries: Entries) -> list[OffsetRecord]:
-        """Make the records that keep offsets, for whoever writes them in a transaction."""
+        """Return the offset records, for a task that writes them in its transaction."""
         with self._lock:
             return [self._state.record(connector, *entry) for entry in entries]
 
     def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
-        """Learn that a transaction has written entries."""
+        """Note that a transaction has written entries."""
 
 
 class ConnectorOffsets:
-    """Owns a connector's own topic of offsets, between `start` and `stop`."""
+    """Owns a connector's own offset topic, between `start` and `stop`."""
 
     def __init__(self, own: KafkaOffsetStore, workers: OffsetStore) -> None:
         self._own = own
@@ -107,7 +107,7 @@ class ConnectorOffsets:
     def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
         removed = [each for each in entries if each[1] is None]
         if removed:
-            # First where they are read last: else they would be found there again.
+            # First in the worker's topic, the fallback: otherwise a read would still find them.
             self._workers.write(connector, removed, timeout_ms)
         self._own.write(connector, entries, timeout_ms)
         self.committed(connector, [each for each in entries if each[1] is not None], timeout_ms)
@@ -116,7 +116,7 @@ class ConnectorOffsets:
         return self._own.records(connector, entries)
 
     def committed(self, connector: str, entries: Entries, timeout_ms: int) -> None:
-        """Let the worker's topic know too; what fails there is made up for with the next ones."""
+        """Write entries to the worker's topic as well; a failure is logged, not raised."""
         try:
             self._workers.write(connector, entries, timeout_ms)
         except ConnectException as error:
@@ -124,10 +124,10 @@ class ConnectorOffsets:
 
 
 def own_offsets(environment: Environment, config: Mapping[str, str]) -> ConnectorOffsets | None:
-    """Make a connector's own store, to be started; None when it has none. `config` is resolved."""
+    """Return a connector's own store, not started, or None. `config` has variables resolved."""
     settings = environment.settings
     if _WORKERS not in settings.parsed:
-        # Alone, all offsets are in one file.
+        # A standalone worker keeps all offsets in one file.
         return None
     workers, name = settings[_WORKERS], (config.get(_SETTING) or "").strip()
     override = with_prefix(config, "producer.override.")
@@ -149,7 +149,7 @@ def own_offsets(environment: Environment, config: Mapping[str, str]) -> Connecto
 
 @contextmanager
 def offsets_of(environment: Environment, config: Mapping[str, str]) -> Iterator[OffsetStore]:
-    """Give the offsets of a connector for a while. Raises ConnectException."""
+    """Open the offsets of a connector for the `with` block. Raises ConnectException."""
     own = own_offsets(environment, config)
     if own is None:
         yield environment.offsets
@@ -162,7 +162,7 @@ def offsets_of(environment: Environment, config: Mapping[str, str]) -> Iterator[
 
 
 class OffsetsWhenAsked:
-    """Opens a connector's offsets each time: connectors ask seldom, and most of them never."""
+    """Opens a connector's offsets for each read: connectors read them seldom or never."""
 
     def __init__(self, environment: Environment, config: Mapping[str, str]) -> None:
         self._environment = environment

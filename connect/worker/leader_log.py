@@ -1,8 +1,9 @@
-"""The config topic, as the leader writes it: with transactions that shut out earlier leaders.
+"""The config topic, written by the leader in transactions that fence earlier leaders.
 
-A leader that was given up and lives on would write what the new one knows nothing of. With
-`exactly.once.source.support` the leader's producer has the id `connect-cluster-<group.id>`, and
-whoever leads next shuts it out (KIP-618). What any worker may write goes without a transaction.
+A former leader that is still alive could write records that the new leader does not expect. With
+`exactly.once.source.support` the leader's producer has the transactional id
+`connect-cluster-<group.id>`, so the next leader fences it (KIP-618). Records that any worker may
+write are written without a transaction.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _TIMEOUT_SECONDS: Final = 30.0
 
 
 class LeaderLog(LoopLog):
-    """Owns the producer that this worker leads with. Without an id it writes as all others."""
+    """Owns the leader's producer. Without a transactional id it writes as any other worker."""
 
     def __init__(
         self,
@@ -43,12 +44,12 @@ class LeaderLog(LoopLog):
         self._transactional_id = transactional_id
         self._producer: Producer | None = None
         self._thread = ThreadPoolExecutor(1, "leader-log")
-        """What is written goes through one thread, in order; only there is the producer used."""
+        """All writes go through this one thread, in order; only it uses the producer."""
         self.shut_out: Callable[[], None] = lambda: None
-        """Is called when somebody else leads, as it seems: look who does."""
+        """Called when the leader's write fails: another worker may have become the leader."""
 
     def lead(self, is_leader: bool) -> None:
-        """Be the leader from now on, or be it no longer. Called whenever the group has decided."""
+        """Become the leader, or stop being the leader. Called after every rebalance."""
         if self._transactional_id is not None:
             self._in_order(self._claim if is_leader else self._relinquish)
 
@@ -100,7 +101,7 @@ class LeaderLog(LoopLog):
         self._producer = None
 
     def _write(self, entries: Sequence[Entry]) -> Positions:
-        """Write entries in one transaction; returns where they end."""
+        """Write entries in one transaction; return the offsets after them."""
         producer, ends = self._producer, Positions()
         problems: list[KafkaException] = []
         if producer is None:
@@ -119,7 +120,7 @@ class LeaderLog(LoopLog):
                 producer.produce(self._log.topic.name, value, key, on_delivery=delivered)
             producer.commit_transaction(_TIMEOUT_SECONDS)
         except (KafkaException, BufferError) as error:
-            # What it may have begun is ended by whoever takes the id next, perhaps ourselves.
+            # The next producer with this id, perhaps our own, ends an open transaction.
             self._producer = None
             raise not_written(self._log.topic.name, problems[0] if problems else error) from error
         return ends

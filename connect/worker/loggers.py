@@ -1,4 +1,4 @@
-"""Log levels that are read and set while a worker runs, with log4j's names for them (KIP-495)."""
+"""Reads and sets log levels while a worker runs, with log4j's names (KIP-495)."""
 
 import logging
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ def _logger(name: str) -> logging.Logger:
 
 
 def known() -> list[str]:
-    """List the loggers there are."""
+    """Return the names of all loggers."""
     names = logging.Logger.manager.loggerDict
     there = [name for name, each in names.items() if isinstance(each, logging.Logger)]
     return sorted([ROOT, *there])
 
 
 def level_of(name: str) -> dict[str, Any] | None:
-    """Show a logger's level and when it was changed; None when there is no such logger."""
+    """Return a logger's level and when it changed; None when there is no such logger."""
     if name != ROOT and name not in known():
         return None
     number = _logger(name).getEffectiveLevel()
@@ -47,13 +47,13 @@ def level_of(name: str) -> dict[str, Any] | None:
 
 
 def all_levels() -> dict[str, dict[str, Any]]:
-    """Show the root and every logger that has a level of its own."""
+    """Return the levels of the root logger and of every logger with its own level."""
     own = [name for name in known() if name == ROOT or _logger(name).level != logging.NOTSET]
     return {name: level for name in own if (level := level_of(name)) is not None}
 
 
 def set_level(name: str, level: str, timestamp_ms: int) -> list[str]:
-    """Set a logger's level and that of all below it; returns their names."""
+    """Set the level of a logger and its descendants; return their names."""
     number = LEVELS.get(level.upper())
     if number is None:
         return []
@@ -66,17 +66,17 @@ def set_level(name: str, level: str, timestamp_ms: int) -> list[str]:
 
 
 def own_levels() -> dict[str, int]:
-    """Give the level of each logger that was set while the worker runs, for other processes."""
+    """Return the levels that were set while the worker runs, for the tasks' processes."""
     return {name: _logger(name).level for name in _changed_ms}
 
 
 def take_levels(levels: Mapping[str, int]) -> None:
-    """Set loggers as they are in another process."""
+    """Set the levels that another process returned from `own_levels`."""
     for name, number in levels.items():
         _logger(name).setLevel(number)
 
 
 def log_to_stderr() -> None:
-    """Log as all processes of a worker do."""
+    """Configure logging to stderr; all processes of a worker do this."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)

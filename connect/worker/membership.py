@@ -1,9 +1,9 @@
-"""A worker's life in its group: join, do what is assigned, say that it lives, join again.
+"""A worker's membership in its group: join, run the assignment, send heartbeats, join again.
 
-Nothing stops for a rebalance but what is revoked. What is revoked has stopped before the worker
-joins again, so that the leader gives away nothing that still runs. A worker that was expelled, or
-has not reached the coordinator for as long as its session lasts, stops everything first: others may
-run it by now.
+In a rebalance only revoked connectors and tasks stop. They have stopped before the worker joins
+again, so the leader assigns nothing that still runs. A worker that was expelled, or has not reached
+the coordinator for a whole session time-out, first stops everything: other workers may run the same
+tasks.
 """
 
 import asyncio
@@ -51,14 +51,14 @@ class Shell(Protocol):
     def pump(self) -> None: ...
 
     async def wait_until_stopped(self, share: Share) -> None:
-        """Wait until nothing of this runs."""
+        """Wait until no connector and no task of `share` runs."""
 
     async def catch_up(self) -> int:
-        """Read configurations to their end; returns where that is. Raises ConnectException."""
+        """Read the config topic to its end; return that offset. Raises ConnectException."""
 
 
 class Membership:
-    """Owns what is assigned to this worker."""
+    """Owns this worker's assignment."""
 
     def __init__(self, settings: WorkerSettings, shell: Shell, url: str) -> None:
         self._settings = settings
@@ -70,14 +70,14 @@ class Membership:
         self._protocol = COMPATIBLE
         self._was_leader = False
         self._given: Share = Share()
-        """What was configured when this worker last decided as the leader."""
+        """The configured connectors and tasks at this worker's last assignment as the leader."""
         self._owners: dict[str | TaskId, str] = {}
         self._members: frozenset[str] = frozenset()
         self._rejoin = asyncio.Event()
         self._heard_ms = now_ms()
         self._is_member = asyncio.Event()
 
-    # --- what others ask ---
+    # --- questions of other objects ---
 
     @property
     def is_sessioned(self) -> bool:
@@ -95,19 +95,19 @@ class Membership:
 
     @property
     def other_urls(self) -> frozenset[str]:
-        """Return where the other members are reached, as they said when they joined.
+        """Return the URLs of the other members, from their metadata.
 
-        Only the leader is told who the members are; for all others this is empty.
+        Only the leader knows the members; on other workers the set is empty.
         """
         return self._members - {self._url}
 
     def look_again(self) -> None:
-        """Have the group decide anew if something else is configured than when it did."""
+        """Trigger a rebalance if the configured connectors or tasks have changed."""
         if self._was_leader and self._configured() != self._given:
             self._rejoin.set()
 
     def rejoin(self) -> None:
-        """Have the group decide anew who leads."""
+        """Trigger a rebalance, which elects a leader."""
         self._rejoin.set()
 
     def _configured(self) -> Share:
@@ -125,7 +125,7 @@ class Membership:
                 while True:
                     await self._round()
             except (errors.RebalanceInProgressError, errors.IllegalGenerationError):
-                # Somebody came or went while this round was decided: there is another one.
+                # A member joined or left during this rebalance: there is another one.
                 continue
             except errors.UnknownMemberIdError as error:
                 log.warning("worker was expelled from its group error=%r", error)
@@ -138,7 +138,7 @@ class Membership:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def leave(self) -> None:
-        """Leave at once: whatever ran here has stopped."""
+        """Leave the group; call it when everything here has stopped."""
         try:
             async with asyncio.timeout(_RETRY_SECONDS * 4):
                 await self._client.leave()
@@ -159,7 +159,7 @@ class Membership:
             await self._shell.wait_until_stopped(current.assigned)
 
     async def _round(self) -> None:
-        """Join, take what is assigned, and stay until there is a reason to join again."""
+        """Join, apply the assignment, and stay until there is a reason to join again."""
         self._rejoin.clear()
         offset = await self._shell.catch_up()
         joined = await self._client.join(lambda: self._metadata(offset))
@@ -257,7 +257,7 @@ class Membership:
         await self._stay(assignment)
 
     async def _stay(self, assignment: GroupAssignment) -> None:
-        """Send heartbeats until it is time to join again, and all that was revoked has stopped."""
+        """Send heartbeats until everything revoked has stopped and it is time to join again."""
         due_ms = now_ms() + assignment.delay_ms if assignment.delay_ms else None
         stopped = spawn(self._shell.wait_until_stopped(assignment.revoked))
         must_rejoin = bool(assignment.revoked)
@@ -281,10 +281,10 @@ class Membership:
         return is_rebalancing
 
     async def _pause(self, due_ms: int | None, stopped: "asyncio.Future[None]") -> None:
-        """Wait for the next heartbeat, or for less when something happens before."""
+        """Wait until the next heartbeat is due, or less when there is a reason to join again."""
         seconds = self._settings["heartbeat.interval.ms"] / 1000
         if not stopped.done():
-            # Nothing can be done before, though the delay may be over for long.
+            # The worker cannot join before everything revoked has stopped, delay or not.
             await asyncio.wait([stopped], timeout=seconds)
             return
         if due_ms is not None:

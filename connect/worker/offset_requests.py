@@ -1,5 +1,7 @@
-"""Offsets of a connector, shown, altered and reset: those of sources are kept by the worker, those
-of sinks by their consumer group (KIP-875). Everything here waits, and runs in a thread.
+"""Shows, alters and resets the offsets of a connector (KIP-875).
+
+The worker keeps a source's offsets; a consumer group keeps a sink's. All functions here block, so
+the worker calls them in a thread.
 """
 
 import logging
@@ -36,7 +38,7 @@ Config = Mapping[str, str | None]
 
 
 def shown_offsets(environment: Environment, name: str, config: Config) -> dict[str, Any]:
-    """Return what GET answers. Raises ConnectException."""
+    """Return the body of the answer to GET. Raises ConnectException."""
     with _resolved(environment, config) as resolved:
         if not issubclass(connector_class(environment.plugins, resolved), SinkConnector):
             with offsets_of(environment, resolved) as store:
@@ -48,7 +50,7 @@ def shown_offsets(environment: Environment, name: str, config: Config) -> dict[s
 def change_offsets(
     environment: Environment, name: str, config: Config, offsets: Offsets | None
 ) -> str:
-    """Alter offsets, or reset all with None; returns what to tell the user.
+    """Alter offsets, or reset all of them for None; return the message for the user.
 
     Raises ConnectException when the connector refuses or Kafka does.
     """
@@ -72,7 +74,7 @@ def change_offsets(
 
 @contextmanager
 def _resolved(environment: Environment, config: Config) -> Iterator[dict[str, str]]:
-    """Give a configuration with its variables' values; what is raised does not show them."""
+    """Yield a configuration with variables replaced; hide their values in raised errors."""
     variables = environment.variables(config)
     concealing = environment.concealing(config, variables)
     try:
@@ -113,7 +115,7 @@ def _change_sink(
     removed = {at for at, offset in wanted.items() if offset is None}
     altered = {at: offset for at, offset in wanted.items() if offset is not None}
     if removed & committed.keys() or offsets is None:
-        # There is no request of the client for single offsets: what stays is written again.
+        # The client cannot delete single offsets: delete all and write the others again.
         _delete(admin, group)
         altered = {at: o for at, o in committed.items() if at not in removed} | altered
     if altered:
@@ -154,7 +156,7 @@ def _delete(admin: AdminClient, group: str) -> None:
     try:
         future.result(_TIMEOUT_SECONDS)
     except KafkaException as error:
-        # Resetting twice is resetting once.
+        # A group that does not exist has no offsets: the reset has nothing to do.
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise _not_changed(error, "reset", group) from error
 

@@ -1,6 +1,6 @@
-"""Where sources' offsets are kept, as tasks see it; and the file of a standalone worker.
+"""The offset store of source tasks: its interface, and the file of a standalone worker.
 
-Stores are called from many threads. What was written is read back by everybody who asks later.
+Stores are called from many threads. A read sees every write that finished before it.
 """
 
 import os
@@ -19,27 +19,27 @@ Entries = Sequence[tuple[SourcePartition, SourceOffset | None]]
 
 
 class OffsetStore(Protocol):
-    """Keeps offsets of all sources."""
+    """Stores the offsets of all sources."""
 
     def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
         """Return where a source is in each partition, by everything written until now."""
 
     def of_connector(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Return all partitions of a source, by everything written until now."""
+        """Return all partitions of a source with their offsets."""
 
     def write(self, connector: str, entries: Entries, timeout_ms: int) -> None:
-        """Keep offsets; None removes one. Raises ConnectException when that may not have worked."""
+        """Store offsets; None removes one. Raises ConnectException when the outcome is unknown."""
 
 
 class Readable(Protocol):
-    """What of a store is needed to read."""
+    """The reading part of a store."""
 
     def offsets(self, connector: str, partitions: Sequence[SourcePartition]) -> list[Any]:
         """Return where a source is in each partition, by everything written until now."""
 
 
 class Reader:
-    """What a connector or task of one name is given to read offsets with."""
+    """The `offset_storage_reader` of the connector and the tasks of one name."""
 
     def __init__(self, store: Readable, connector: str) -> None:
         self._store = store
@@ -53,17 +53,17 @@ class Reader:
 
 
 class FileOffsetStore:
-    """Owns the offsets file, which is replaced as a whole: a crash leaves the old or the new."""
+    """Owns the offsets file. It is replaced as a whole: a crash leaves the old file or the new."""
 
     def __init__(self, path: Path, changed: Callable[[], None] = lambda: None) -> None:
-        """Raises ConnectException when there is a file that cannot be read."""
+        """Raises ConnectException when the file exists and cannot be read."""
         self._path = path
         self._lock = threading.Lock()
         self._state = OffsetState()
         self._changed = changed
         try:
             data = path.read_bytes() if path.exists() else b""
-            # Kafka's worker makes an empty file when it has nothing to keep yet.
+            # Apache Kafka's worker creates an empty file before it has offsets.
             entries = decode_offset_file(data) if data else {}
         except (OSError, OffsetFileError) as error:
             raise ConnectException(f"offsets file {path} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Which settings of clients a connector may override (KIP-458)."""
+"""Decides which client settings a connector may override (KIP-458)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -14,14 +14,14 @@ _RUN_PROGRAMS: Final = frozenset(
         *("ssl.engine.location", "ssl.providers"),
     }
 )
-"""What makes librdkafka run a command or load a library: nothing for a stranger to say."""
+"""Settings that make librdkafka run a command or load a library; no connector may set them."""
 _ALLOWLIST: Final = "connector.client.config.override.allowlist"
 
 
 def override_policy(settings: WorkerSettings) -> Callable[[str], str | None]:
-    """Return what says why a setting may not be overridden, None if it may.
+    """Return a function from a setting to the reason it may not be overridden, None if it may.
 
-    Raises ConfigException for a policy that nobody knows.
+    Raises ConfigException for an unknown policy.
     """
     name = str(settings["connector.client.config.override.policy"])
     short = name.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
@@ -53,9 +53,10 @@ def override_policy(settings: WorkerSettings) -> Callable[[str], str | None]:
 
 
 def require_harmless(overrides: Mapping[str, str | None]) -> None:
-    """Raises ConfigException when overrides have the machine run a program or read any file.
+    """Raises ConfigException when overrides would run a program or read a forbidden file.
 
-    Policies are heeded when a configuration is submitted; this holds for those of the topic too.
+    Policies are checked when a configuration is submitted. This check also covers configurations
+    that another worker wrote to the config topic.
     """
     for setting in overrides:
         if setting in _RUN_PROGRAMS:

@@ -1,7 +1,7 @@
-"""What a task's own code tells of itself: asked for at any time, and no more trusted than its rest.
+"""Collects the metrics that a task's own code reports. The code is not trusted.
 
-What it raises, or tells that is no figure, is logged, and the task is without figures until it
-tells some.
+When the task's method raises, or returns something that is not a metric, the worker logs it and
+shows no own metrics of the task until the method returns valid ones.
 """
 
 import logging
@@ -19,7 +19,7 @@ _LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class OwnMetrics:
-    """Asks a task, which may be while it works: from another thread."""
+    """Asks a task for its metrics, from another thread and possibly while the task works."""
 
     def __init__(self, task: TaskId, metrics: Callable[[], Iterable[TaskMetric]]) -> None:
         self._task = task
@@ -30,7 +30,7 @@ class OwnMetrics:
         try:
             told = tuple(_checked(*each) for each in self._metrics())
         except Exception as error:
-            # Somebody asks every few seconds: the same is said once.
+            # Prometheus scrapes every few seconds: log an unchanged problem once.
             if repr(error) != self._error:
                 self._error = repr(error)
                 log.exception("task's metrics are left out task=%s", self._task)
@@ -40,7 +40,7 @@ class OwnMetrics:
 
 
 def _checked(name: str, labels: Mapping[str, str], value: float) -> TaskMetric:
-    """Raises ValueError or TypeError for what Prometheus could not read."""
+    """Raises ValueError or TypeError for a metric that Prometheus could not read."""
     for each, shape in ((name, _NAME), *((label, _LABEL) for label in labels)):
         if not shape.fullmatch(each):
             raise ValueError(f"Not a name in Prometheus' format: {each!r}")

@@ -17,7 +17,7 @@ Config = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One transformation, and to which records it applies."""
+    """One transformation, and the predicate that selects its records."""
 
     transformation: Transformation[Any]
     predicate: Predicate[Any] | None = None
@@ -29,7 +29,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Converters:
-    """How a task writes or reads keys, values and headers."""
+    """A task's converters for keys, values and headers."""
 
     key: Converter
     value: Converter
@@ -37,7 +37,7 @@ class Converters:
 
 
 def converters_of(plugins: Plugins, worker: WorkerSettings, config: Config) -> Converters:
-    """Take the connector's converters, else the worker's. Raises ConfigException."""
+    """Return the connector's converters, else the worker's. Raises ConfigException."""
     key, key_settings = _converter(plugins, worker, config, "key")
     value, value_settings = _converter(plugins, worker, config, "value")
     header, header_settings = _converter(plugins, worker, config, "header")
@@ -53,7 +53,7 @@ def _converter(
     name, settings = worker.converter(part)
     own = config.get(f"{part}.converter")
     if own is not None:
-        # A converter's settings belong to whoever names it.
+        # The settings of a converter come from the same place as its name.
         name, settings = own, with_prefix(config, f"{part}.converter.")
     kind = PluginKind.HEADER_CONVERTER if part == "header" else PluginKind.CONVERTER
     return _made(plugins, f"{part}.converter", name, kind), settings

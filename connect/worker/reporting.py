@@ -1,4 +1,4 @@
-"""What becomes of failures: the log, and for sinks the dead-letter topic."""
+"""Reports failed records: to the log, and for sinks to the dead letter queue."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ _WAITING_LIMIT: Final = 20_000
 
 
 class SourceReport:
-    """Logs what fails of a source's records."""
+    """Logs a source's failed records."""
 
     def __init__(self, task: TaskId, settings: ErrorSettings, counts: ErrorCounts) -> None:
         self._task = task
@@ -49,7 +49,7 @@ class SourceReport:
 
 
 class SinkReport:
-    """Logs what fails of a sink's records, and sends them to the dead-letter topic."""
+    """Logs a sink's failed records, and sends them to the dead letter queue."""
 
     def __init__(
         self,
@@ -65,20 +65,20 @@ class SinkReport:
         self._producer: Producer | None = None
         self._problem: str | None = None
         self._messages: dict[TopicPartition, dict[int, Any]] = {}
-        """What was consumed and is not committed, by offset: a task may report it yet."""
+        """Consumed messages that are not committed, by offset: a task may still report one."""
 
     @property
     def takes_single_records(self) -> bool:
-        """Whether a task can report records: there is a topic for them, or they are logged."""
+        """True if a task can report records: to the dead letter queue or to the log."""
         return self.keeps_records or self._errors.is_logged
 
     @property
     def keeps_records(self) -> bool:
-        """Whether there is a dead-letter topic."""
+        """True if there is a dead letter queue."""
         return bool(self._dead_letters.topic_name)
 
     def start(self, producer: Mapping[str, Any], admin: Mapping[str, Any]) -> None:
-        """Connect, and make the topic. Raises ConnectException."""
+        """Connect, and create the topic. Raises ConnectException."""
         if not self.keeps_records:
             return
         topic = self._dead_letters.topic_name
@@ -87,7 +87,7 @@ class SinkReport:
         self._producer = Producer(dict(producer))
 
     def __call__(self, failure: Failure, about: Any) -> None:
-        """Report a message as it was consumed."""
+        """Report a failed message, in the form in which it was consumed."""
         if self._errors.is_logged:
             self._counts.total_errors_logged += 1
             origin = _origin(about) if self._errors.is_record_logged else None
@@ -128,7 +128,7 @@ class SinkReport:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that offsets should be committed, which lets go of it."""
+        """True if so many messages are kept that offsets should be committed to free them."""
         return sum(map(len, self._messages.values())) > _WAITING_LIMIT
 
     def consumed(self, at: TopicPartition, message: Any) -> None:
@@ -136,7 +136,7 @@ class SinkReport:
             self._messages.setdefault(at, {})[message.offset()] = message
 
     def message_of(self, at: TopicPartition, offset: int) -> Any:
-        """Return a message. Raises ConnectException when it was committed or never consumed."""
+        """Return a kept message. Raises ConnectException if it was committed or not consumed."""
         message = self._messages.get(at, {}).get(offset)
         if message is None:
             raise ConnectException(f"no record is waiting at {at.topic}-{at.partition}@{offset}")
@@ -154,7 +154,7 @@ class SinkReport:
     # --- letters ---
 
     def raise_problem(self) -> None:
-        """Raises ConnectException when a letter could not be sent."""
+        """Raises ConnectException when a dead letter could not be sent."""
         if self._producer is not None:
             self._producer.poll(0)
         problem, self._problem = self._problem, None
@@ -165,9 +165,9 @@ class SinkReport:
             )
 
     def flush(self) -> None:
-        """Wait until all letters stand, so that the records behind them may be committed.
+        """Wait until all dead letters are stored, so that their records may be committed.
 
-        Raises ConnectException when one does not.
+        Raises ConnectException when one could not be stored.
         """
         if self._producer is None:
             return

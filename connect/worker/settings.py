@@ -144,14 +144,14 @@ DISTRIBUTED: Final = _definition(
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What the properties file says: as it was written, and read."""
+    """The content of the properties file, as written and as parsed."""
 
     written: Mapping[str, str | None]
     parsed: Mapping[str, Any]
 
     @classmethod
     def of(cls, written: Mapping[str, str | None], *, is_distributed: bool) -> "WorkerSettings":
-        """Raises ConfigException for what is missing or wrong."""
+        """Raises ConfigException for a missing or an invalid setting."""
         definition = DISTRIBUTED if is_distributed else STANDALONE
         return cls(written, definition.parse(written))
 
@@ -164,12 +164,12 @@ class WorkerSettings:
 
     @property
     def is_exactly_once(self) -> bool:
-        """Whether sources write in transactions."""
+        """True if sources write in transactions."""
         return self._exactly_once() == "enabled"
 
     @property
     def leader_transactional_id(self) -> str | None:
-        """Give the id with which the leader writes configurations; None: without transactions."""
+        """The transactional id of the leader's producer; None: the leader uses no transactions."""
         if self._exactly_once() == "disabled":
             return None
         return f"connect-cluster-{self.parsed['group.id']}"
@@ -178,7 +178,7 @@ class WorkerSettings:
         return str(self.parsed.get(EXACTLY_ONCE, "disabled")).lower()
 
     def client(self) -> dict[str, str | None]:
-        """Give what the worker's own clients are told: address, protocol, credentials."""
+        """Return the settings of the worker's own clients: address, protocol, credentials."""
         inherited = {
             name: value
             for name, value in self.written.items()
@@ -187,13 +187,13 @@ class WorkerSettings:
         return {**inherited, "bootstrap.servers": self.bootstrap_servers}
 
     def client_of_tasks(self, kind: str) -> dict[str, str | None]:
-        """Give what tasks' clients are told unless their connector says otherwise."""
+        """Return the settings of tasks' clients, which a connector may override."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             **with_prefix(self.written, f"{kind}."),
         }
 
     def converter(self, part: str) -> tuple[str, dict[str, str | None]]:
-        """Give a converter's name and settings; `part` is key, value or header."""
+        """Return a converter's name and settings; `part` is key, value or header."""
         name = f"{part}.converter"
         return self.parsed[name], with_prefix(self.written, f"{name}.")

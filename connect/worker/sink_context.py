@@ -1,4 +1,4 @@
-"""What a sink's task asks of the worker; done in the next turn of the task's thread."""
+"""The `SinkTaskContext`: requests of a sink task to its thread, which performs them next."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ from millrace.connect.errors import IllegalWorkerStateException
 
 
 class _Reporter:
-    """Reports single records: each by the message it was made of."""
+    """Reports single records, each as the message that it was converted from."""
 
     def __init__(self, steps: Steps, report: SinkReport) -> None:
         self._steps = steps
@@ -24,7 +24,7 @@ class _Reporter:
 
 
 class SinkContext:
-    """Owns what is assigned and what was asked. Only the task's thread touches it."""
+    """Owns the assigned partitions and the task's requests. Used only in the task's thread."""
 
     def __init__(self, configs: Mapping[str, str], steps: Steps, report: SinkReport) -> None:
         self.configs = configs
@@ -38,7 +38,7 @@ class SinkContext:
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """Take single records; None when there is neither a topic nor a log for them."""
+        """The reporter of single records; None without a dead letter queue and logging."""
         return self._reporter
 
     def assignment(self) -> frozenset[TopicPartition]:

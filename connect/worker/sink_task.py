@@ -1,7 +1,8 @@
-"""A sink's task: consume, convert, transform, put, and commit what the task says is written.
+"""A sink task: consume, convert, transform, put, and commit the offsets that the task returns.
 
-An offset is committed only after `pre_commit` gave it, and never one that was not put. Records of
-a `put` that raised RetriableException are put again, and nothing is fetched meanwhile.
+An offset is committed only when `pre_commit` returned it, and never for a record that was not put.
+When a `put` raises RetriableException, the same records are put again, and the consumer fetches
+nothing until that succeeds.
 """
 
 import logging
@@ -35,7 +36,7 @@ _LAG_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SinkParts:
-    """What a sink's task consists of."""
+    """The parts of a sink task."""
 
     task: SinkTask
     config: Mapping[str, str]
@@ -51,10 +52,10 @@ class SinkParts:
 
 
 class SinkWork:
-    """Owns the consumer, the batch at hand and the offsets. All of it lives in one thread.
+    """Owns the consumer, the current batch and the offsets. All of it lives in one thread.
 
-    Invariant: `_put_offsets` of a partition is behind the last record of it that was put, and
-    `_committed` is never ahead of it but by the user's own rewinding.
+    Invariant: `_put_offsets` of a partition is the offset after the last record that was put.
+    `_committed` is ahead of it only when the task itself has rewound the partition.
     """
 
     def __init__(self, thread: TaskThread, parts: SinkParts, counts: TaskCounts) -> None:
@@ -70,9 +71,9 @@ class SinkWork:
         self._committed: dict[TopicPartition, int] = {}
         self._batch: list[SinkRecord] = []
         self._read_offsets: dict[TopicPartition, int] = {}
-        """Behind the last record of the batch at hand, those left out included."""
+        """The offset after the current batch's last record, including records left out."""
         self._is_redelivering = False
-        # It may be asked to go on before it looks for the first time: that is told as well.
+        # A request to resume may come before the first look at the control: report it as well.
         self._is_held = thread.control.began_paused
         self._is_started = False
         self._is_stopped = False
@@ -115,7 +116,7 @@ class SinkWork:
             stage.transformation.close()
 
     def interrupt(self) -> None:
-        """A `put` may take its time: what it writes is its own affair until it is left behind."""
+        """Does nothing: a running `put` may take until the task is left behind."""
 
     def _stop_task(self) -> None:
         if self._is_started and not self._is_stopped:
@@ -149,7 +150,7 @@ class SinkWork:
         self._thread.held(is_held)
 
     def _pause_or_resume(self) -> None:
-        """Fetch from all partitions, or from none, or but from those the task does not want."""
+        """Pause fetching from all partitions, or from those that the task has paused."""
         assert self._consumer is not None
         assigned = self._context.assigned
         is_none = self._is_held or self._is_redelivering
@@ -290,7 +291,7 @@ class SinkWork:
             self._pause_or_resume()
 
     def _rewind(self) -> None:
-        """Read on from where the task asked to."""
+        """Seek to the offsets that the task asked for."""
         assert self._consumer is not None
         for at, offset in self._context.take_rewinds().items():
             if at in self._context.assigned:
@@ -299,12 +300,12 @@ class SinkWork:
                 self._forget(at)
 
     def _forget(self, at: TopicPartition) -> None:
-        """Drop what was read of a partition and not put."""
+        """Drop the records of a partition that were read but not put."""
         self._read_offsets.pop(at, None)
         self._batch = [each for each in self._batch if _place(each) != at]
 
     def _lag(self) -> int | None:
-        """Count what is left to put, by what the last fetches said of where partitions end."""
+        """Return how many records are left to put, by the high watermarks of the last fetches."""
         assert self._consumer is not None
         found = []
         for at in self._context.assigned:
@@ -312,11 +313,11 @@ class SinkWork:
             try:
                 _, end = self._consumer.get_watermark_offsets(_native(at, 0), cached=True)
             except KafkaException:
-                # The client has not heard of the partition yet.
+                # The client has no metadata of the partition yet.
                 continue
             if end < 0:
                 continue
-            # Nothing came of it yet: it is at its end, or the next fetch tells more.
+            # Without a record yet, the partition is read to its end or a fetch is on its way.
             found.append(0 if done is None else max(0, end - done))
         return sum(found) if found else None
 
@@ -329,7 +330,7 @@ class SinkWork:
         try:
             self._parts.report.flush()
             given = self._call(self._task.pre_commit, dict(offsets)) if offsets else {}
-        # Said and survived, as in Kafka Connect: what was not flushed comes again.
+        # Logged and ignored, as in Kafka Connect: unflushed records are read again.
         except Exception:
             self.counts.offset_commit_failure_total += 1
             log.exception("offsets are not committed task=%s", self._thread.task)
@@ -381,14 +382,14 @@ class SinkWork:
         partitions = [TopicPartition(each.topic, each.partition) for each in natives]
         log.info("partitions assigned task=%s partitions=%s", self._thread.task, partitions)
         try:
-            # Assigned here, not after this call: so they can be held or rewound at once.
+            # Assign here and not after this call, so that the task can pause or rewind at once.
             consumer.assign(natives)
             self._context.assigned |= frozenset(partitions)
             self.counts.partition_count = len(self._context.assigned)
             self._pause_or_resume()
             if partitions:
                 self._call(self._task.open, partitions)
-        # It must not be lost in the C library: the turn that consumes raises it.
+        # The C library would lose the exception: `_fetch` raises it.
         except BaseException as error:  # noqa: BLE001
             self._rebalance_error = error
 

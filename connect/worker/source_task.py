@@ -1,6 +1,6 @@
-"""What both kinds of source tasks do: poll, transform, convert, send.
+"""The loop of a source task: poll, transform, convert, send.
 
-`at_least_once_task` and `exactly_once_task` say when offsets are written.
+`at_least_once_task` and `exactly_once_task` complete it: they decide when offsets are written.
 """
 
 import logging
@@ -43,12 +43,12 @@ NOW: Final = 0
 
 MessageHeaders = list[tuple[str, str | bytes | None]]
 Message = tuple[str, Any, Any, int, int, MessageHeaders | None]
-"""What a producer is told: topic, value, key, partition, timestamp and headers."""
+"""The arguments of a `produce`: topic, value, key, partition, timestamp and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceParts:
-    """What a source's task consists of."""
+    """The parts of a source task."""
 
     task: SourceTask
     config: Mapping[str, str]
@@ -61,11 +61,11 @@ class SourceParts:
     flush_interval_ms: int
     flush_timeout_ms: int
     own_offsets: ConnectorOffsets | None = None
-    """The same as `offsets` when the connector has a topic of its own for them."""
+    """The same object as `offsets` when the connector has its own offset topic, else None."""
 
 
 class _Context:
-    """What the task sees of the worker."""
+    """The worker's side of `SourceTaskContext`."""
 
     def __init__(
         self, configs: Mapping[str, str], reader: Reader, transactions: TransactionContext | None
@@ -76,17 +76,17 @@ class _Context:
 
 
 class SourceWork(ABC):
-    """What source tasks share: polling, converting, producing. All of it lives in one thread.
+    """Polling, converting and producing for all source tasks. All of it lives in one thread.
 
-    The two kinds, at least once and exactly once, differ in when offsets are written: in the
-    methods of the last section.
+    The two subclasses, at least once and exactly once, differ in when they write offsets: they
+    implement the methods of the last section.
     """
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         self.counts = counts
         self._thread = thread
         self._control = thread.control
-        # It may be asked to go on before it looks for the first time: that is told as well.
+        # A request to resume may come before the first look at the control: report it as well.
         self._is_held = thread.control.began_paused
         self._call = thread.caller
         self._parts = parts
@@ -102,7 +102,7 @@ class SourceWork(ABC):
         )
         self._next_commit_ms = 0
         self._topics_seen: set[str] = set()
-        """Topics that were told of since the last reminder."""
+        """The topics whose use was reported since the last reminder."""
         self._next_reminder_ms = 0
         self._transaction_context: TransactionContext | None = None
 
@@ -116,7 +116,7 @@ class SourceWork(ABC):
             self._parts.own_offsets.start()
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
-        # Not before: somebody may ask at any time, and a task has its figures once it has begun.
+        # Set after the start: metrics are read at any time, and a task has none before it starts.
         self.counts.own_metrics = OwnMetrics(self._thread.task, self._task.metrics)
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
@@ -203,7 +203,7 @@ class SourceWork(ABC):
         self._hand_on(message, polled)
 
     def _converted(self, record: SourceRecord, polled: SourceRecord) -> Message | None:
-        """Give what the producer is told, None when the record is left out."""
+        """Return the message for the producer, None when the record is left out."""
         if self._stays_bytes(record):
             key, value, headers = record.key, record.value, None
         else:
@@ -221,7 +221,7 @@ class SourceWork(ABC):
         return record.topic, value, key, partition, timestamp_ms, headers
 
     def _stays_bytes(self, record: SourceRecord) -> bool:
-        """Whether there is nothing to convert."""
+        """Return whether the record is sent as it is, without conversion."""
         key, value = record.key, record.value
         return (
             self._keeps_bytes
@@ -280,13 +280,13 @@ class SourceWork(ABC):
             if self._thread.is_left:
                 raise ConnectException("the task was left behind")
             try:
-                # By place: to be told by name costs it as much as all the rest of it. The place
-                # behind the callback is that of its other name.
+                # Positional: keyword arguments double the cost of this call. The None after the
+                # callback stands for the callback's other name.
                 self._producer.produce(
                     topic, value, key, partition, delivered, None, timestamp_ms, headers
                 )
             except BufferError:
-                # The queue is full: the brokers are slower than the source, or away.
+                # The queue is full: the brokers are slower than the source, or unreachable.
                 self._producer.poll(_FULL_WAIT_SECONDS)
                 if self._control.is_stopping:
                     raise ConnectException("stopped while records could not be sent") from None
@@ -295,10 +295,10 @@ class SourceWork(ABC):
                 raise ConnectException("Unrecoverable exception trying to send") from error
             return
 
-    # --- what becomes of them ---
+    # --- delivery reports ---
 
     def _count_stored(self, message: Any) -> RecordMetadata | None:
-        """Take note of a stored record; says where it is when the task wants to know."""
+        """Count a stored record; return its position if the task has a `commit_record`."""
         self.counts.source_record_write_total += 1
         topic = message.topic()
         if topic not in self._topics_seen:
@@ -314,7 +314,7 @@ class SourceWork(ABC):
             return
         try:
             self._call(self._task.commit_record, record, metadata)
-        # As in Kafka Connect: what a task does with the news is its own affair.
+        # As in Kafka Connect, an error in the task's `commit_record` is logged and ignored.
         except Exception:
             log.exception("commit_record raised task=%s", self._thread.task)
 
@@ -333,41 +333,41 @@ class SourceWork(ABC):
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         try:
             self._call(self._task.commit)
-        # As for commit_record.
+        # Logged and ignored, as for `commit_record`.
         except Exception:
             log.exception("commit raised task=%s", self._thread.task)
 
-    # --- what the kinds of source tasks do each in its own way ---
+    # --- to be implemented by the two subclasses ---
 
     @abstractmethod
     def go_on(self) -> None:
-        """Run the task, and keep the offsets of what is stored at its end."""
+        """Run the task, and write the offsets of the stored records at its end."""
 
     @abstractmethod
     def _make_producer(self) -> Producer: ...
 
     @abstractmethod
     def _hand_on(self, message: Message, polled: SourceRecord) -> None:
-        """Give a converted record to the producer."""
+        """Pass a converted record to the producer."""
 
     @abstractmethod
     def _dropped(self, polled: SourceRecord) -> None:
-        """Take note of a record that is left out."""
+        """Note that a record is left out."""
 
     @abstractmethod
     def _serve(self) -> None:
-        """Hear what was stored, and keep offsets when it is time."""
+        """Process delivery reports, and write offsets when it is time."""
 
     def _before_hold(self) -> None:  # noqa: B027
         """Prepare for a pause."""
 
     def _after_hold(self) -> None:  # noqa: B027
-        """Go on after a pause, or stop in it."""
+        """Resume after a pause; also called when the task stops while it is paused."""
 
     def _give_up(self) -> None:  # noqa: B027
-        """Let go of what is not committed; the task has been stopped."""
+        """Drop uncommitted records; called after the task has stopped."""
 
 
 def key_of(partition: SourcePartition) -> str:
-    """Spell a partition so that equal ones are the same."""
+    """Return the same text for equal source partitions."""
     return repr(sorted(partition.items()))

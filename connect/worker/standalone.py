@@ -1,4 +1,4 @@
-"""A worker by itself: configurations and statuses in memory, sources' offsets in a file."""
+"""A standalone worker: configurations and statuses in memory, source offsets in a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def standalone_worker(settings: WorkerSettings, plugins: Plugins, worker_id: str
 async def add_connector(
     worker: Worker, name: str, config: Mapping[str, str | None], state: TargetState | None
 ) -> None:
-    """Add a connector at the start. Raises ConfigException when it is already there."""
+    """Add a connector at the start. Raises ConfigException when its name is taken."""
     try:
         records = requests.put_config(
             worker.herder, name, config, target_state=state, may_replace=False

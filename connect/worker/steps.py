@@ -1,7 +1,8 @@
-"""The steps of a record's way, each tried as the connector's settings for errors say.
+"""Runs the steps of a record, such as a conversion, under the connector's error settings.
 
-`SKIPPED` stands for a record that is left out: a step failed, and that is tolerated. What comes
-after a failure is decided by `connect.errors.tolerance`; here it is waited for and reported.
+`SKIPPED` is the result of a step that failed when failures are tolerated: the record is left out.
+`connect.errors.tolerance` decides what happens after a failure; this module waits for a retry and
+reports the failure.
 """
 
 import logging
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Skipped(Enum):
-    """The value of a step that was given up."""
+    """The result of a step that failed and is tolerated."""
 
     SKIPPED = "skipped"
 
@@ -26,13 +27,13 @@ SKIPPED: Final = Skipped.SKIPPED
 
 
 class Report(Protocol):
-    """Logs a failure and keeps what it was about."""
+    """Reports a failure together with its record."""
 
     def __call__(self, failure: Failure, about: Any, /) -> None: ...
 
 
 class Steps:
-    """One task's way of doing steps. `wait` waits so many ms and says whether to stop instead."""
+    """Runs the steps of one task. `wait` waits so many ms and returns whether to stop."""
 
     def __init__(self, tolerance: Tolerance, report: Report, wait: Callable[[int], bool]) -> None:
         self.tolerance = tolerance
@@ -42,13 +43,13 @@ class Steps:
     def take(
         self, stage: Stage, of: type, about: Any, step: Callable[..., Any], *given: Any
     ) -> Any:
-        """Do a step; gives what it gives, or SKIPPED. Raises ConnectException when it failed.
+        """Return the result of a step, or SKIPPED. Raises ConnectException when it failed.
 
         `about` is the record, for the report.
         """
         try:
             return step(*given)
-        # What plugins raise is theirs; whether it is tolerable is decided below.
+        # A plugin may raise anything; the code below decides whether it is tolerated.
         except Exception as raised:  # noqa: BLE001
             error = raised
         operation = self.tolerance.begin(stage, of, now_ms())
@@ -70,7 +71,7 @@ class Steps:
                 error = raised
 
     def transform(self, stages: Sequence[plugging.Stage], record: Any, about: Any) -> Any:
-        """Send a record through transformations: gives the result, None if filtered, SKIPPED."""
+        """Transform a record: return the result, None if it was filtered out, or SKIPPED."""
         for stage in stages:
             if stage.predicate is not None:
                 kind = type(stage.predicate)
@@ -88,7 +89,7 @@ class Steps:
         return record
 
     def failed_outside(self, stage: Stage, of: type, error: BaseException, about: Any) -> None:
-        """Report a failure that no step raised. Raises ConnectException unless tolerated."""
+        """Report a failure outside of a step. Raises ConnectException unless tolerated."""
         decision = self.tolerance.reported(stage, of, error, timestamp_ms())
         self._report(decision.failure, about)
         if isinstance(decision, Fail):

@@ -1,8 +1,8 @@
-"""Which topics a sink's consumer reads: named ones, or those that match `topics.regex`.
+"""The topics that a sink's consumer reads: named topics, or those that match `topics.regex`.
 
-The pattern is Java's. librdkafka would read it as one of POSIX, in which `\\d` and `(?!...)` mean
-something else or nothing, so the topics are looked for here: again and again, since topics come.
-As with Kafka's consumer, a pattern does not take in Kafka's own topics.
+The pattern is a Java pattern. librdkafka would read it as a POSIX pattern, where `\\d` and
+`(?!...)` have another meaning or none. So this module matches the names of the topics itself, and
+repeats that for new topics. As in Kafka's consumer, a pattern does not match internal topics.
 """
 
 import logging
@@ -25,10 +25,10 @@ Subscribe = Callable[[list[str]], None]
 
 
 class Subscription:
-    """Owns what is subscribed to. Used by the task's thread alone."""
+    """Owns the list of subscribed topics. Used only by the task's thread."""
 
     def __init__(self, names: list[str], pattern: str | None = None) -> None:
-        """Raises re.error for a pattern that is none; it is not looked at when there are names."""
+        """Raises re.error for an invalid pattern; ignores the pattern when there are names."""
         self._names = list(names)
         self._pattern: re.Pattern[str] | None = None
         if not names and pattern is not None:
@@ -36,12 +36,12 @@ class Subscription:
         self._next_look_ms = 0
 
     def start(self, subscribe: Subscribe) -> None:
-        """Subscribe to the topics that have names."""
+        """Subscribe to the named topics."""
         if self._names:
             subscribe(self._names)
 
     def look(self, consumer: Consumer, subscribe: Subscribe, now_ms: int) -> None:
-        """Subscribe anew when other topics match, if it is time to look for them."""
+        """If it is time, look for matching topics, and subscribe again if they have changed."""
         if self._pattern is None or now_ms < self._next_look_ms:
             return
         try:
@@ -60,14 +60,14 @@ class Subscription:
                 consumer.unsubscribe()
 
     def note(self) -> str | None:
-        """Say that nothing is read because no topic matches."""
+        """Return a note for the user when no topic matches, else None."""
         if self._names or self._pattern is None:
             return None
         return f"No topic matches topics.regex={self._pattern.pattern} yet."
 
 
 def matching(pattern: re.Pattern[str], topics: Mapping[str, Any]) -> list[str]:
-    """Return the topics that are there and match as a whole, in order."""
+    """Return the existing topics whose whole name matches, sorted."""
     return [
         name
         for name, topic in sorted(topics.items())

@@ -1,4 +1,4 @@
-"""A task in a thread of its own: started, held, ended, and what of that is told to the worker."""
+"""The thread of one task: it starts, pauses and ends the task, and reports to the worker."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ _STOP_GRACE_SECONDS: Final = 1.0
 
 @dataclass(slots=True)
 class TaskCounts:
-    """What a task has done, under the names of Kafka's task metrics."""
+    """A task's counters, under the names of Kafka's task metrics."""
 
     kind: str
     source_record_poll_total: int = 0
@@ -31,23 +31,23 @@ class TaskCounts:
     offset_commit_failure_total: int = 0
     partition_count: int = 0
     record_lag: int | None = None
-    """How many records of its partitions a sink has not put; None until it knows."""
+    """The number of records that a sink has still to put; None until it is known."""
     errors: ErrorCounts = field(default_factory=ErrorCounts)
     own_metrics: Callable[[], Iterable[TaskMetric]] = tuple
-    """What the task's own code tells of itself."""
+    """The metrics that the task's own code reports."""
 
 
 class Control:
-    """What is asked of a task from outside, and how it waits."""
+    """The worker's requests to a task (pause, stop), and how the task waits for them."""
 
     def __init__(self, *, is_paused: bool = False) -> None:
         self._changed = threading.Event()
         self.is_stopping = False
         self.is_paused = is_paused
         self.began_paused = is_paused
-        """What the worker shows of the task until it tells something else."""
+        """The state that the worker shows until the task reports another one."""
         self.changed: Callable[[], None] | None = None
-        """Is told as well, when the task is not where it is asked."""
+        """Also called after a change, for a task that runs in another process."""
 
     def stop(self) -> None:
         self.is_stopping = True
@@ -64,14 +64,14 @@ class Control:
             changed()
 
     def wait(self, delay_ms: float) -> bool:
-        """Wait so long, or until something is asked; returns whether to stop."""
+        """Wait for `delay_ms` or until a request comes; return whether to stop."""
         if self._changed.wait(delay_ms / 1000) and not self.is_stopping:
             self._changed.clear()
         return self.is_stopping
 
 
 class FailedElsewhereError(Exception):
-    """A task failed where it ran; its trace is all there is to know."""
+    """A task failed in another process; the message is its trace."""
 
     def __init__(self, trace: str) -> None:
         super().__init__(trace)
@@ -79,25 +79,25 @@ class FailedElsewhereError(Exception):
 
 
 class Work(Protocol):
-    """A source's or a sink's task, as its thread sees it. All but `interrupt` runs there."""
+    """The work of a source or sink task. All methods but `interrupt` run in its thread."""
 
     counts: TaskCounts
 
     def begin(self) -> str:
-        """Make and start everything; returns the version of the task's class."""
+        """Create and start everything; return the version of the task's class."""
 
     def go_on(self) -> None:
-        """Do the work until the control says stop."""
+        """Work until the control asks to stop."""
 
     def end(self) -> None:
-        """Give back what there is, also when `begin` or `go_on` failed."""
+        """Release all resources, also when `begin` or `go_on` failed."""
 
     def interrupt(self) -> None:
-        """Have a call into the task that waits come back. Called from another thread."""
+        """Make a blocked call into the task return. Called from another thread."""
 
 
 class Listener(Protocol):
-    """Is told what becomes of a task, from the task's thread."""
+    """Receives a task's events, in the task's thread."""
 
     def task_began(self, thread: "TaskThread", version: str) -> None: ...
 
@@ -106,16 +106,16 @@ class Listener(Protocol):
     def task_noted(self, thread: "TaskThread", note: str | None) -> None: ...
 
     def task_ended(self, thread: "TaskThread", trace: str | None) -> None:
-        """With a trace it failed."""
+        """The task failed if there is a trace; otherwise it stopped."""
 
     def topic_used(self, task: TaskId, topic: str) -> None: ...
 
     def require_current(self, thread: "TaskThread") -> None:
-        """Raises ConnectException when the task is not to run any more, by all there is to know."""
+        """Read the configurations to their end. Raises ConnectException if the task must stop."""
 
 
 class TaskThread(threading.Thread):
-    """Owns a task's work from its start to its end. Tells its end exactly once, unless left."""
+    """Owns a task's work from start to end. Reports its end exactly once, unless left behind."""
 
     def __init__(
         self,
@@ -124,17 +124,17 @@ class TaskThread(threading.Thread):
         control: Control,
         listener: Listener,
     ) -> None:
-        # A daemon: one that was left behind must not hold up the end of the process.
+        # A daemon: a thread that was left behind must not delay the end of the process.
         super().__init__(name=f"task-{task}", daemon=True)
         self.task = task
         self.control = control
         self.caller = Caller()
         self.is_left = False
-        """Whether nobody waits for it any more: it may write nothing from now on."""
+        """True once the worker has left the thread behind: it must not write anything."""
         self.work: Work | None = None
-        """None before it is made, and once its end is told."""
+        """None before the work is created and after its end is reported."""
         self.concealing = NOTHING
-        """Takes secrets out of what is told of the task; known once its work is made."""
+        """Hides secrets in the task's reports; set when its work is created."""
         self._make = make
         self._listener = listener
         self._note: str | None = None
@@ -146,7 +146,7 @@ class TaskThread(threading.Thread):
             version = self.work.begin()
             self._tell(self._listener.task_began, version)
             self.work.go_on()
-        # The outermost edge of a task: whatever it raises is its end and nobody else's.
+        # The outermost edge of a task: an exception ends this task only.
         except BaseException as error:  # noqa: BLE001
             trace = self._ended_by(error)
         finally:
@@ -157,7 +157,7 @@ class TaskThread(threading.Thread):
                     log.exception("task did not end cleanly task=%s", self.task)
             self.caller.close()
         self._tell(self._listener.task_ended, trace)
-        # What it held, clients and their threads, goes now and not when the collector comes.
+        # Free the clients and their threads here, not when the garbage collector runs.
         self.work = None
 
     def _ended_by(self, error: BaseException) -> str | None:
@@ -165,7 +165,7 @@ class TaskThread(threading.Thread):
             log.info("task raised while it stopped task=%s error=%r", self.task, error)
             return None
         if isinstance(error, FailedElsewhereError):
-            # It was logged there.
+            # The task's process has logged the trace.
             return error.trace
         trace = self.concealing.text("".join(traceback.format_exception(error)))
         log.error("task failed task=%s\n%s", self.task, trace)
@@ -179,14 +179,14 @@ class TaskThread(threading.Thread):
         self._tell(self._listener.task_held, is_paused)
 
     def take_note(self, note: str | None) -> None:
-        """Tell what the task says of itself, when that is something else than before."""
+        """Report the task's note when it has changed."""
         if note != self._note:
             self._note = note
             told = None if note is None else self.concealing.text(note)
             self._tell(self._listener.task_noted, told)
 
     def require_current(self) -> None:
-        """Look once more, before the first write, whether this task is still wanted here."""
+        """Check, before the first write, that this task is still assigned and configured."""
         self._listener.require_current(self)
 
     def topic_used(self, topic: str) -> None:
@@ -194,7 +194,7 @@ class TaskThread(threading.Thread):
             self._listener.topic_used(self.task, topic)
 
     def ask_to_stop(self) -> None:
-        """Ask; what waits in the task's own code is called back after a moment."""
+        """Ask the thread to stop; after a moment, interrupt a blocked call into the task."""
         self.control.stop()
         timer = threading.Timer(_STOP_GRACE_SECONDS, self._interrupt)
         timer.daemon = True
@@ -205,12 +205,12 @@ class TaskThread(threading.Thread):
         if self.is_alive() and work is not None:
             try:
                 work.interrupt()
-            # The outermost edge of the timer's thread.
+            # The outermost edge of the timer's thread: log everything.
             except BaseException:
                 log.exception("task could not be interrupted task=%s", self.task)
 
     def leave(self) -> None:
-        """Wait no longer: the thread may end when it will, and says nothing any more."""
+        """Leave the thread behind: it may end at any time, and its reports are dropped."""
         log.warning("task does not stop and is left behind task=%s", self.task)
         self.is_left = True
         self.control.tell()

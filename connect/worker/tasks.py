@@ -1,4 +1,4 @@
-"""Puts a task's work together from its configuration, in the task's own thread."""
+"""Creates a task's work from its configuration, in the task's own thread."""
 
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -35,7 +35,7 @@ _MAX_POLL_SETTING: Final = "consumer.override.max.poll.records"
 
 
 def work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThread], Work]:
-    """Return what makes the work; it raises whatever is wrong with the configuration."""
+    """Return a function that creates the work; it raises for an invalid configuration."""
 
     def make(thread: TaskThread) -> Work:
         variables = environment.variables(start.connector_config, start.task_config)

@@ -1,8 +1,8 @@
-"""A compacted topic that is read whole: configurations, statuses, offsets.
+"""A compacted topic that every worker reads from the beginning: configs, statuses, offsets.
 
-One thread consumes it from the beginning and goes on; a producer writes. Everything that is written
-is acknowledged by all replicas in sync, and written in order within a partition. Only what is
-committed is read, so that offsets which a source wrote in a transaction count when it ended.
+One thread consumes the topic; a producer writes to it. All in-sync replicas acknowledge a write,
+and the writes to a partition keep their order. The consumer reads committed records only, so the
+offsets in a source's transaction become visible when the transaction is committed.
 """
 
 import logging
@@ -38,7 +38,7 @@ _POLL_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.1
 _TIMEOUT_SECONDS: Final = 30.0
 _TRANSACTION_SECONDS: Final = 90.0
-"""More than `transaction.timeout.ms`, after which the brokers end what nobody ends."""
+"""More than `transaction.timeout.ms`, after which the brokers abort an open transaction."""
 _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _UNCOMMITTED: Final = IsolationLevel.READ_UNCOMMITTED
 _ELECTING: Final = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
@@ -48,12 +48,12 @@ LARGEST_BYTES: Final = str(8 << 20)
 Entry = tuple[bytes | None, bytes | None]
 Positions = dict[int, int]
 Replay = Callable[[list[Entry], Positions], None]
-"""Is called in the log's thread with what was read, and with where it is read on."""
+"""Called in the log's thread with the entries of a batch and the consumer's new positions."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogTopic:
-    """A topic, as it is made when it is missing."""
+    """A topic's name, and the settings with which it is created when it is missing."""
 
     name: str
     partitions: int
@@ -61,11 +61,11 @@ class LogTopic:
 
 
 class TooLargeError(ConnectException):
-    """A record is larger than its topic takes."""
+    """A record is larger than its topic's `max.message.bytes`."""
 
 
 def not_written(topic: str, error: Exception) -> ConnectException:
-    """Say why records could not be written."""
+    """Return the error for records that could not be written."""
     reason = error.args[0] if isinstance(error, KafkaException) else None
     if isinstance(reason, KafkaError) and reason.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         return TooLargeError(f"a record is larger than max.message.bytes of topic {topic} allows")
@@ -81,7 +81,7 @@ class TopicLog:
         self._replay = replay
         self._positions: Positions = {}
         self.record_ends: Positions = {}
-        """Behind the last record that was read; a transaction's marker is none."""
+        """By partition, the offset after the last record; transaction markers do not count."""
         self._moved = threading.Condition()
         self._is_stopping = False
         self._admin = AdminClient({**ADMIN_SETTINGS, **self._client})
@@ -99,7 +99,7 @@ class TopicLog:
     # --- reading ---
 
     def start(self) -> None:
-        """Make the topic if it is missing, and read it to its end. Raises ConnectException."""
+        """Create the topic if it is missing, and read it to its end. Raises ConnectException."""
         made = TopicGroup(self.topic.partitions, self.topic.replication_factor, config=_COMPACTED)
         if create_topic(self._admin, self.topic.name, made):
             log.info("topic created topic=%s", self.topic.name)
@@ -122,9 +122,9 @@ class TopicLog:
         self.catch_up()
 
     def _partitions(self) -> list[int]:
-        """Wait for them: of a topic that was made just now a broker may tell none yet.
+        """Return the partitions; wait until a broker lists those of a new topic.
 
-        Who reads no partition never learns anything, and no error says so.
+        A consumer that is assigned no partition reads nothing and reports no error.
         """
         deadline_ms = now_ms() + int(1000 * _TIMEOUT_SECONDS)
         while not (told := self._told()).partitions:
@@ -159,7 +159,7 @@ class TopicLog:
                 positions[message.partition()] = message.offset() + 1
                 self.record_ends[message.partition()] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code
-                # It is behind markers of transactions too, which are no messages.
+                # The position is after the transaction markers, too, which are not delivered.
                 positions[message.partition()] = message.offset()
             else:
                 log.warning("log says topic=%s error=%s", self.topic.name, error)
@@ -173,10 +173,10 @@ class TopicLog:
             self._moved.notify_all()
 
     def catch_up(self, *, ends_transactions: bool = False) -> Positions:
-        """Wait until everything is read that is there now. Raises ConnectException.
+        """Read up to the present end; return the positions. Raises ConnectException.
 
-        With `ends_transactions` also until every transaction has ended that is open now: what
-        others have committed may lie behind it.
+        With `ends_transactions`, also wait until every transaction that is open has ended:
+        committed records of other producers may lie after its first record.
         """
         level = _UNCOMMITTED if ends_transactions else _COMMITTED
         seconds = _TRANSACTION_SECONDS if ends_transactions else _TIMEOUT_SECONDS
@@ -191,7 +191,7 @@ class TopicLog:
         return ends
 
     def _end_offsets(self, level: IsolationLevel) -> Positions:
-        """Ask until leaders answer: one that was elected just now may not know it yet."""
+        """Retry until the leaders answer: a newly elected leader may not know it yet."""
         deadline_ms = now_ms() + int(1000 * _TIMEOUT_SECONDS)
         while True:
             try:
@@ -218,7 +218,7 @@ class TopicLog:
     def produce(
         self, entries: Sequence[Entry], done: Callable[[Exception | None, Positions], None]
     ) -> None:
-        """Write entries; `done` is told in the log's thread where they end, or what went wrong."""
+        """Write entries; call `done` in the log's thread with their end offsets or the error."""
         left, ends = len(entries), Positions()
         errors: list[Exception] = []
 

@@ -1,7 +1,7 @@
-"""Topics of a connector's records, made when they are missing: `topic.creation.*` (KIP-158).
+"""Creates the missing topics of a source connector: `topic.creation.*` (KIP-158).
 
-Each group says which topics are its own (`include` and `exclude`, whole regular expressions) and
-what they are made with; what no group takes is made as the group `default` says.
+A group names its topics with the regular expressions `include` and `exclude`, which match whole
+names, and gives the settings to create them with. The group `default` covers all other topics.
 """
 
 import re
@@ -29,7 +29,7 @@ Config = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicGroup:
-    """How topics of one group are made; -1: as the broker does."""
+    """The settings for new topics of one group; -1 stands for the broker's default."""
 
     partitions: int = -1
     replication_factor: int = -1
@@ -44,7 +44,7 @@ class TopicGroup:
 
 
 def topic_groups(config: Config) -> list[TopicGroup]:
-    """Read the groups, the one for the rest last; none when topics are not to be made."""
+    """Return the groups, `default` last; an empty list when topics are not to be created."""
     if not any(name.startswith(PREFIX) for name in config):
         return []
     default = _group(config, _DEFAULT, TopicGroup())
@@ -98,7 +98,7 @@ def _patterns(prefix: str, name: str, said: Config) -> tuple[str, ...]:
 
 
 class TopicCreation:
-    """Makes each topic a task writes to once, if it is missing."""
+    """Creates each topic that a task writes to, once, if it is missing."""
 
     def __init__(self, client: Mapping[str, Any], groups: list[TopicGroup]) -> None:
         self._client = dict(client)
@@ -107,7 +107,7 @@ class TopicCreation:
         self._admin: AdminClient | None = None
 
     def ensure(self, topic: str) -> None:
-        """Raises ConnectException when the topic is not there and cannot be made."""
+        """Raises ConnectException when the topic is missing and cannot be created."""
         if topic in self._known or not self._groups:
             return
         if self._admin is None:
@@ -120,14 +120,14 @@ class TopicCreation:
 
 def _exists(admin: AdminClient, topic: str) -> bool:
     try:
-        # Asked for all: a request for one topic would make it, where brokers do.
+        # List all topics: a request for one topic would create it where brokers auto-create.
         return topic in admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
     except KafkaException as error:
         raise ConnectException(f"Topics cannot be listed: {error}") from error
 
 
 def create_topic(admin: AdminClient, topic: str, group: TopicGroup) -> bool:
-    """Make a topic; returns False when it is there. Raises ConnectException."""
+    """Create a topic; return False if it exists. Raises ConnectException."""
     new = NewTopic(topic, group.partitions, group.replication_factor, config=dict(group.config))
     future = admin.create_topics([new], request_timeout=_TIMEOUT_SECONDS)[topic]
     try:

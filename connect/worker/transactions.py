@@ -1,6 +1,6 @@
-"""Transactions of one producer, with Kafka Connect's ids (KIP-618).
+"""Transactional producers with Kafka Connect's transactional ids (KIP-618).
 
-What may be tried again is, until it is no longer wanted; what may not is a ConnectException.
+A retriable error is retried until the caller stops it; any other error is a ConnectException.
 """
 
 import logging
@@ -24,21 +24,21 @@ _SHUT_OUT: Final = (
 
 
 def transactional_id(settings: WorkerSettings, task: TaskId) -> str:
-    """Give the id of a task's producer, the same on every worker."""
+    """Return the transactional id of a task's producer, the same on every worker."""
     return f"{settings['group.id']}-{task}"
 
 
 def begin_transactions(
     client: Mapping[str, Any], of: str, may_try: Callable[[], bool] = lambda: True
 ) -> Producer:
-    """Make a producer that has shut out every other one of its id. Raises ConnectException."""
+    """Return a producer that has fenced all others with its id. Raises ConnectException."""
     producer = Producer({**client, "transactional.id": of, "enable.idempotence": "true"})
     insist(f"transactions of {of} cannot be begun", producer.init_transactions, may_try)
     return producer
 
 
 def insist(what: str, do: Callable[[float], object], may_try: Callable[[], bool]) -> None:
-    """Do what the client may have to do again. Raises ConnectException, which begins with `what`"""
+    """Call `do` and retry it. Raises ConnectException, whose message begins with `what`."""
     while True:
         try:
             do(_TRY_SECONDS)

@@ -1,7 +1,7 @@
-"""The shell around one herder: it does what the herder asks for, and tells it what became of that.
+"""The shell around one herder: it performs the herder's effects and reports their outcomes.
 
-Everything here runs on one event loop; threads come in by `_post`. The herder steps after every
-input, so what is to be done never waits for a timer.
+Everything here runs on one event loop; other threads use `_post`. The herder steps after every
+input, so an effect never waits for a timer.
 """
 
 import asyncio
@@ -41,39 +41,39 @@ class Record(Protocol):
 
 
 class Log(Protocol):
-    """A log that every worker reads whole."""
+    """A log that every worker reads from its beginning."""
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Write records, wait until they are read here. Raises ConnectException."""
+        """Write records and wait until this worker has read them. Raises ConnectException."""
 
     def submit(self, records: Sequence[Record]) -> None:
-        """Write records and go on; in the order in which they are given."""
+        """Write records in order, without waiting."""
 
 
 class Neighbours(Protocol):
     """The other workers of the group."""
 
     def send_task_configs(self, effect: effects.SendTaskConfigs) -> None:
-        """Have the leader write a connector's tasks; tried until it worked or is out of date."""
+        """Send a connector's tasks to the leader; retry until it has them or they are outdated."""
 
     def owner_url(self, name: str | TaskId) -> str | None:
-        """Tell where the worker is reached to which the leader has assigned something."""
+        """Return the URL of the worker to which the leader has assigned `name`."""
 
     def fence(self, effect: effects.FenceTasks | effects.AskForFencing) -> None:
-        """Shut out a connector's earlier tasks, or have the leader do it."""
+        """Fence the producers of a connector's earlier tasks, or ask the leader to do it."""
 
     async def fence_now(self, name: str) -> None:
-        """As the leader, do so at once. Raises RefusalError, ElsewhereError, ConnectException."""
+        """As the leader, fence at once. Raises RefusalError, ElsewhereError, ConnectException."""
 
     async def catch_up(self) -> int:
-        """Read configurations to their end; returns where that is. Raises ConnectException."""
+        """Read the config topic to its end; return that offset. Raises ConnectException."""
 
     async def wait_until_member(self) -> None:
-        """Wait until this worker is one of them."""
+        """Wait until this worker is a member of the group."""
 
 
 class MemoryLog:
-    """The log of a standalone worker: what is written is read at once."""
+    """The log of a standalone worker: a written record is read at once."""
 
     def __init__(self, replay: Callable[[str, bytes | None], None]) -> None:
         self._replay = replay
@@ -87,7 +87,7 @@ class MemoryLog:
 
 
 class LastError(NamedTuple):
-    """Why something failed, and when."""
+    """The reason of a failure, and its time."""
 
     timestamp_ms: int
     trace: str
@@ -98,7 +98,7 @@ def _connector(of: str | TaskId) -> str:
 
 
 class Worker:
-    """Owns the threads of what runs here."""
+    """Owns the threads of this worker's connectors and tasks."""
 
     def __init__(
         self,
@@ -116,9 +116,9 @@ class Worker:
         self.tasks: dict[TaskId, TaskThread] = {}
         self.neighbours = neighbours
         self.last_errors: dict[str | TaskId, LastError] = {}
-        """Of what failed here, whatever became of it later."""
+        """The last failure of each connector and task here, also when it runs again."""
         self.is_ready = True
-        """Whether everything was read back that was written before."""
+        """True once the worker has read its topics to their ends."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._is_pumping = False
@@ -128,11 +128,11 @@ class Worker:
     # --- inputs ---
 
     def _post(self, change: Callable[..., None], *what: Any) -> None:
-        """Come in from a thread."""
+        """Call `change` on the event loop; called from other threads."""
         try:
             self._loop.call_soon_threadsafe(self._take, change, *what)
         except RuntimeError:
-            # The loop is closed: the worker has ended without this thread.
+            # The event loop is closed: the worker has ended without this thread.
             log.info("worker has ended, nobody is told change=%s", change.__name__)
 
     def _take(self, change: Callable[..., None], *what: Any) -> None:
@@ -140,7 +140,7 @@ class Worker:
         self.pump()
 
     def pump(self) -> None:
-        """Have the herder step until nothing is to be done."""
+        """Step the herder and perform its effects until there are none."""
         if self._is_pumping:
             return
         self._is_pumping = True
@@ -225,9 +225,9 @@ class Worker:
         thread.start()
 
     def _stop(self, threads: dict[Any, Any], name: Any, stopped: Callable[[Any], None]) -> None:
-        """Have a thread end; after a while it is left behind, so that this is always answered."""
+        """Stop a thread, or leave it behind after the time-out: `stopped` is always called."""
         if name not in threads:
-            # It has ended by itself in the meantime.
+            # The thread has ended by itself.
             stopped(name)
             return
         thread: ConnectorThread | TaskThread = threads[name]
@@ -243,7 +243,7 @@ class Worker:
 
         self._loop.call_later(timeout_ms / 1000 + _END_SECONDS, leave)
 
-    # --- what becomes of connectors: called from their threads ---
+    # --- events of connectors: called from their threads ---
 
     def connector_began(self, thread: ConnectorThread, version: str) -> None:
         self._post(self._connector_began, thread, version)
@@ -292,7 +292,7 @@ class Worker:
     def _is_current(self, thread: ConnectorThread) -> bool:
         return self.connectors.get(thread.connector) is thread
 
-    # --- what becomes of tasks: called from their threads ---
+    # --- events of tasks: called from their threads ---
 
     def task_began(self, thread: TaskThread, version: str) -> None:
         self._post(self._task_began, thread, version)
@@ -340,7 +340,7 @@ class Worker:
             del self.last_errors[each]
 
     def require_current(self, thread: TaskThread) -> None:
-        """Read the configurations to their end, and see whether this task is still wanted."""
+        """Read the configurations to their end. Raises ConnectException if the task must stop."""
         try:
             looking = asyncio.run_coroutine_threadsafe(self._is_wanted(thread), self._loop)
             is_wanted = looking.result(_LOOK_SECONDS)
@@ -368,7 +368,7 @@ class Worker:
     # --- from REST and the log ---
 
     async def write(self, records: Sequence[ConfigRecord]) -> None:
-        """Write configurations, and do at once what they mean."""
+        """Write configurations and apply them at once."""
         await self.config_log.append(records)
         self.pump()
 
@@ -383,22 +383,22 @@ class Worker:
         self.herder.replay_status(key, value)
 
     def owner_url(self, name: str | TaskId) -> str | None:
-        """Tell where the worker is reached that runs something; only a group's leader knows."""
+        """Return the URL of the worker that runs `name`; only a group's leader knows it."""
         return None if self.neighbours is None else self.neighbours.owner_url(name)
 
     def task_counts(self) -> dict[TaskId, TaskCounts]:
-        """Give what the tasks that run here have done."""
+        """Return the counters of the tasks that run here."""
         works = {task: thread.work for task, thread in self.tasks.items()}
         return {task: work.counts for task, work in works.items() if work is not None}
 
     async def require_health(self) -> None:
-        """Return once this worker can do what it is asked for. Raises ConnectException."""
+        """Return when this worker is able to process requests. Raises ConnectException."""
         if self.neighbours is not None:
             await self.neighbours.wait_until_member()
             await self.neighbours.catch_up()
 
     async def prepare_offsets_change(self, name: str) -> None:
-        """Wait until nothing of a stopped connector writes any more, as far as we can tell."""
+        """Wait until no task of a stopped connector writes, as far as this worker knows."""
         tasks = [task for task in self.tasks if task.connector == name]
         await self.wait_until_stopped((), tasks)
         if self.herder.is_exactly_once(self.herder.config.connector_configs.get(name, {})):
@@ -408,13 +408,13 @@ class Worker:
     async def wait_until_stopped(
         self, connectors: Collection[str], tasks: Collection[TaskId]
     ) -> None:
-        """Wait until none of these runs here."""
+        """Wait until none of these connectors and tasks runs here."""
         while self.connectors.keys() & set(connectors) or self.tasks.keys() & set(tasks):
             self._task_gone.clear()
             await self._task_gone.wait()
 
     async def stop(self) -> None:
-        """Have everything end; returns when it has, or when it is left behind."""
+        """Stop everything; return when all threads have ended or are left behind."""
         self.herder.assign(Assignment(generation=self.herder.generation))
         self.pump()
         await self._idle.wait()

@@ -1,6 +1,5 @@
-"""Tasks in processes of their own (`tasks.isolation=process`), so that several cores are used.
+"""Runs tasks in their own processes (`tasks.isolation=process`), so that they use several cores.
 
-The worker keeps one thread for each task, as for those that run in it; that thread does nothing but
-talk to the process. In the process the same `TaskThread` runs the same work. The two speak over a
-pair of sockets that nobody else has.
+The worker keeps one thread per task, which only exchanges messages with the process. In the process
+the same `TaskThread` runs the same work. The messages go over a private pair of sockets.
 """

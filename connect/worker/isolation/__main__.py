@@ -1,4 +1,4 @@
-"""`python -m connect.worker.isolation N`: one task, whose worker speaks over descriptor N."""
+"""`python -m connect.worker.isolation N`: runs one task; descriptor N leads to its worker."""
 
 import logging
 import os
@@ -32,9 +32,10 @@ _GIVEN_UP: Final = 3
 
 
 class Worker:
-    """The worker as its task's process sees it. Told things from the task's thread, heard in main.
+    """The worker, as its task's process sees it.
 
-    What is asked for a store of offsets is asked of it; so it is one.
+    The task's thread sends messages to it; the main thread receives from it. It is also the task's
+    offset store: it passes the calls to the worker.
     """
 
     def __init__(self, pipe: Connection) -> None:
@@ -44,7 +45,7 @@ class Worker:
         self._answered = threading.Event()
         self._answer: messages.Answer | None = None
         self.has_ended = False
-        """Whether the worker was told that the task has."""
+        """True once the worker was told that the task has ended."""
 
     def tell(self, message: messages.FromProcess) -> None:
         with self._lock:
@@ -55,7 +56,7 @@ class Worker:
         self._answered.set()
 
     def _ask(self, what: str, *arguments: Any) -> Any:
-        """Raises ConnectException when the worker could not do it."""
+        """Raises ConnectException when the worker could not perform the call."""
         with self._asking:
             self._answered.clear()
             self.tell(messages.Ask(what, arguments))
@@ -115,7 +116,7 @@ class Worker:
         self._ask("require_current")
 
     def count(self, thread: TaskThread) -> None:
-        """Tell the figures."""
+        """Send the task's metrics to the worker."""
         if thread.work is not None and not self.has_ended:
             counts = thread.work.counts
             own = tuple(counts.own_metrics())
@@ -123,7 +124,7 @@ class Worker:
 
 
 def heard(message: messages.FromWorker, worker: Worker, thread: TaskThread) -> None:
-    """Do what the worker says."""
+    """Act on one message of the worker."""
     match message:
         case messages.Answer():
             worker.answered(message)
@@ -138,14 +139,14 @@ def heard(message: messages.FromWorker, worker: Worker, thread: TaskThread) -> N
 
 
 def listen(pipe: Connection, worker: Worker, thread: TaskThread, silence_ms: int | None) -> int:
-    """Do what the worker says until it is gone, which it is when it knows of the task's end."""
+    """Act on the worker's messages until it closes the pipe, as it does after the task's end."""
     heard_ms = counted_ms = now_ms()
     while True:
         try:
             if pipe.poll(_COUNT_MS / 1000):
                 heard(pipe.recv(), worker, thread)
                 heard_ms = now_ms()
-            # By the clock: the worker is heard about as often, so there may never be silence.
+            # Checked by the clock: messages may arrive so often that no read ever times out.
             if now_ms() - counted_ms >= _COUNT_MS:
                 worker.count(thread)
                 counted_ms = now_ms()
@@ -161,7 +162,7 @@ def listen(pipe: Connection, worker: Worker, thread: TaskThread, silence_ms: int
 
 
 def main() -> int:
-    # A terminal's Ctrl-C and a service's end go to all processes: here the worker says what to do.
+    # Ctrl-C and a service stop send signals to all processes; only the worker reacts to them.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     descriptor = int(sys.argv[1])
@@ -183,5 +184,5 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     logging.shutdown()
-    # At once: no thread that the task's code may have left is waited for.
+    # Exit at once, without waiting for threads that the task's code may have left.
     os._exit(status)

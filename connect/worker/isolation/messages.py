@@ -1,6 +1,6 @@
-"""What a worker and the process of one of its tasks tell each other, each pickled as it is.
+"""The messages between a worker and the process of one of its tasks. They are pickled.
 
-Only the two of them hold the ends of their pair of sockets, so that nothing foreign is unpickled.
+No other process holds an end of the pair of sockets, so no foreign data is unpickled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,21 @@ from connect.worker.task_thread import TaskCounts
 from millrace.connect.connectors import TaskMetric
 
 Levels = Mapping[str, int]
-"""Python's level of each logger that has one of its own."""
+"""The level, as Python's number, of each logger that has its own level."""
 
 # --- from the worker ---
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Comes first, once."""
+    """The first message, sent once."""
 
     task: StartTask
     settings: Mapping[str, str | None]
-    """The worker's, as they were written."""
+    """The worker's settings, as they were written."""
     is_distributed: bool
     silence_ms: int | None
-    """After so much time without a word of its worker the process ends; None: never."""
+    """The process ends when it hears nothing from its worker for this long; None: never."""
     levels: Levels
 
 
@@ -37,19 +37,19 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the task, and give back what it has."""
+    """End the task and release its resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The worker lives, and wants the task to."""
+    """The worker is alive, and the task is to go on."""
 
     levels: Levels
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of the one `Ask` that is open."""
+    """The answer to the one open `Ask`."""
 
     value: Any
     error: str | None
@@ -72,7 +72,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What the task says of itself."""
+    """The task's note changed."""
 
     note: str | None
 
@@ -84,7 +84,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The figures at this moment; `own` are those of the task's own code."""
+    """The task's present metrics; `own` are those of the task's own code."""
 
     counts: TaskCounts
     own: tuple[TaskMetric, ...]
@@ -92,7 +92,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Have the worker call one of `ASKED`. Nothing else is asked until it is answered."""
+    """Make the worker call one of `ASKED`. The process sends no other `Ask` before the answer."""
 
     what: str
     arguments: Sequence[Any]
@@ -100,7 +100,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Comes last; with a trace it failed."""
+    """The last message; the task failed if there is a trace."""
 
     trace: str | None
 

@@ -1,7 +1,8 @@
-"""A task's work as its worker sees it when it is done in another process.
+"""The worker's side of a task that runs in another process.
 
-The process is killed as soon as it is left behind, and ends by itself when its worker is gone or
-has been silent for half a session: what another worker has taken over by then runs once.
+The worker kills the process when it leaves the task behind. The process ends by itself when its
+worker is gone or has been silent for half a session time-out, before another worker can take the
+task over. So a task never runs twice.
 """
 
 import logging
@@ -31,12 +32,12 @@ _SESSION: Final = "session.timeout.ms"
 
 
 def process_work_maker(environment: Environment, start: StartTask) -> Callable[[TaskThread], Work]:
-    """Return what makes the work; the process finds out what is wrong with the configuration."""
+    """Return a function that creates the work; the process reports an invalid configuration."""
     return lambda thread: ProcessWork(thread, environment, start)
 
 
 class ProcessWork:
-    """Owns the process. All but `_tell` runs in the task's thread, answers in threads of theirs."""
+    """Owns the process. The task's thread runs all methods but `_tell` and `_answer`."""
 
     def __init__(self, thread: TaskThread, environment: Environment, start: StartTask) -> None:
         self.counts = TaskCounts(kind_of(environment.plugins, start.connector_config) or "source")
@@ -56,7 +57,7 @@ class ProcessWork:
             [sys.executable, "-P", "-m", "connect.worker.isolation", str(descriptor)],
             stdin=subprocess.DEVNULL,
             pass_fds=[descriptor],
-            # It finds what the worker finds.
+            # The process finds the same plugins as the worker.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         self._others.close()
@@ -72,7 +73,7 @@ class ProcessWork:
         )
         self._tell(begin)
         control.changed = self._changed
-        # What was asked for until now, nobody was told.
+        # Send the requests (pause, stop) that came before the process had started.
         self._changed()
         while True:
             heard = self._hear()
@@ -89,7 +90,7 @@ class ProcessWork:
     def end(self) -> None:
         self._thread.control.changed = None
         with self._lock:
-            # The process hears of it, and ends if it has not.
+            # The process sees the closed pipe, and ends if it still runs.
             self._pipe.close()
         if self._process is None:
             self._others.close()
@@ -102,7 +103,7 @@ class ProcessWork:
             self._process.wait()
 
     def interrupt(self) -> None:
-        """In the process it is done by the thread that the task has there."""
+        """Does nothing: the `TaskThread` in the process interrupts the task there."""
 
     # --- to the process ---
 
@@ -120,13 +121,13 @@ class ProcessWork:
             with self._lock:
                 self._pipe.send(message)
         except OSError as error:
-            # Its end is heard where it is listened to.
+            # The process has ended; `_hear` notices that.
             log.info("process of a task is not told task=%s error=%s", self._thread.task, error)
 
     # --- from the process ---
 
     def _hear(self) -> messages.FromProcess | None:
-        """Wait for a word of the process, not for long. Raises ConnectException when it is gone."""
+        """Wait a moment for a message. Raises ConnectException when the process is gone."""
         assert self._process is not None
         try:
             if self._pipe.poll(max(0, self._next_alive_ms - now_ms()) / 1000):
@@ -152,7 +153,7 @@ class ProcessWork:
                 counts.own_metrics = lambda: own
                 self.counts = counts
             case messages.Ask():
-                # It may take long, and the process is to hear meanwhile that its worker lives.
+                # The call may take long; meanwhile this thread sends `Alive` to the process.
                 name = f"answers-{self._thread.task}"
                 threading.Thread(target=self._answer, args=(heard,), name=name, daemon=True).start()
             case messages.Ended(trace):
@@ -161,7 +162,7 @@ class ProcessWork:
     def _answer(self, asked: messages.Ask) -> None:
         try:
             value = self._asked()[asked.what](*asked.arguments)
-        # Whatever it is, the task is told and decides.
+        # Pass any exception to the task, which decides.
         except Exception as error:  # noqa: BLE001
             self._tell(messages.Answer(None, f"{type(error).__name__}: {error}"))
             return
