@@ -6,7 +6,6 @@ key and certificate chain in one file, as `ssl.keystore.location` takes it), `NA
 It is no authority for production: its own key lies in the folder.
 """
 
-import argparse
 import ipaddress
 import os
 import sys
@@ -14,6 +13,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from millrace.command_parser import CommandParser
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -181,12 +182,13 @@ def _write_private(path: Path, data: bytes) -> None:
 
 def main(arguments: list[str]) -> int:
     """Make an authority in a folder, and certificates; 1 when that is not possible."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="millrace certificates",
         description="Make a certificate authority for tests, and certificates of it, as PEM files.",
-        epilog="examples:\n  millrace certificates certs broker-1 --host broker-1.example\n"
-        "  millrace certificates certs alice bob",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=[
+            "millrace certificates certs broker-1 --host broker-1.example",
+            "millrace certificates certs alice bob",
+        ],
     )
     parser.add_argument("folder", type=Path, help="where the authority is, or is made")
     parser.add_argument("names", nargs="*", metavar="NAME", help="issue a certificate CN=NAME")

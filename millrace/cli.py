@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from millrace.extras import missing_for
-from millrace.help_text import COMPLETIONS, TOPICS, completion, suggestion, usage
+from millrace.help_text import COMPLETIONS, OWN_HELP, TOPICS, completion, suggestion, usage
 from millrace.launch import program_command, program_environment, service_names
 
 # Kafka's command-line tools, each a command of the broker's program.
@@ -92,6 +92,9 @@ def main(arguments: list[str] | None = None) -> int:
         name = "version"
     if name in {"--help", "-h"}:
         name = "help"
+    if name in OWN_HELP and rest[:1] in (["--help"], ["-h"]):
+        print(OWN_HELP[name], end="")
+        return 0
     if name in STACK_COMMANDS or name in OWN_COMMANDS:
         return _run_here(name, rest)
     if name == "service":
@@ -145,7 +148,7 @@ def _help(arguments: list[str]) -> int:
     if told in TOPICS:
         print(TOPICS[told], end="")
         return 0
-    if told in COMMANDS and told not in GROUPS["This command"]:
+    if told in COMMANDS:
         return main([told, "--help"])
     hint = suggestion(told, [*TOPICS, *COMMANDS])
     print(f"millrace: no topic {told!r}{hint}; there are {', '.join(TOPICS)}", file=sys.stderr)

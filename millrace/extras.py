@@ -1,5 +1,6 @@
 """Extras that parts of Millrace need beyond the distribution, told by name where one is missing."""
 
+import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -28,6 +29,7 @@ def missing_for(command: str) -> str | None:
 
 def missing(needed: Needed, what: str) -> str | None:
     """Say what is missing for `what`, and how it is installed; None when all is there."""
-    if find_spec(needed.package) is not None:
+    # A package that is loaded may have taken its place among the modules without a specification.
+    if needed.package in sys.modules or find_spec(needed.package) is not None:
         return None
     return f'{what} needs {needed.package}: pip install "millrace[{needed.extra}]"'

@@ -66,6 +66,47 @@ place than ~/.millrace.
 """,
 }
 
+OWN_HELP = {
+    "service": """\
+usage: millrace service NAME [OPTIONS]
+
+Run one service of the order pipeline until SIGTERM. `millrace service` lists their names,
+`millrace service NAME --help` shows the options of one.
+
+examples:
+  millrace service orders --http-port 8090
+  millrace service fraud --bootstrap-servers localhost:9092
+""",
+    "help": """\
+usage: millrace help [TOPIC | COMMAND]
+
+Explain a topic, or a command; without one, list all commands.
+
+examples:
+  millrace help clients
+  millrace help console-producer
+""",
+    "version": """\
+usage: millrace version
+
+Print the version of Millrace.
+
+examples:
+  millrace version
+  millrace --version
+""",
+    "completion": """\
+usage: millrace completion {bash,zsh,fish}
+
+Print the script that completes the commands, topics and options of millrace in a shell.
+
+examples:
+  eval "$(millrace completion bash)"
+  millrace completion fish > ~/.config/fish/completions/millrace.fish
+""",
+}
+"""What the commands say that this command answers by itself."""
+
 
 def usage(groups: Mapping[str, Mapping[str, str]]) -> str:
     """Return the commands by group, each with what it does."""

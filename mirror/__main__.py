@@ -19,6 +19,7 @@ from common.process.tasks import spawn
 from connect.config_providers.properties import parse_properties
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
+from millrace.command_parser import CommandParser
 from millrace.connect.errors import ConfigException, KafkaException
 from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
@@ -32,7 +33,15 @@ _ONCE: Final = {"offset.flush.interval.ms": "1000"}
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     is_status = arguments[:1] == ["status"]
     name = "millrace mirror status" if is_status else "millrace mirror"
-    parser = argparse.ArgumentParser(prog=name, description=__doc__)
+    more = "--json" if is_status else "--once"
+    parser = CommandParser(
+        prog=name,
+        description="Tell how the flows of a properties file stand, whoever mirrors."
+        if is_status
+        else "Follow other clusters until SIGTERM, or copy them once, as a properties file of "
+        "Kafka's MirrorMaker says. `millrace mirror status mm2.properties` tells how flows stand.",
+        examples=[f"{name} mm2.properties", f"{name} mm2.properties --clusters berlin {more}"],
+    )
     parser.add_argument("config", type=Path, metavar="mm2.properties", help="clusters and flows")
     parser.add_argument(
         "--clusters", nargs="+", default=[], help="only flows into these clusters (all)"

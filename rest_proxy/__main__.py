@@ -48,10 +48,11 @@ async def serve(settings: Settings) -> None:
 
 def main() -> int:
     """Run the program; 1 when it cannot be started."""
-    configure_logging()
-    calm_aiokafka()
     try:
-        asyncio.run(serve(read_settings(sys.argv[1:])))
+        settings = read_settings(sys.argv[1:])
+        configure_logging()
+        calm_aiokafka()
+        asyncio.run(serve(settings))
     except (SettingsError, ClientSettingsError, OSError) as error:
         sys.stderr.write(f"millrace rest-proxy: {error}\n")
         return 1

@@ -5,13 +5,14 @@ They come from a properties file (`--config`), from variables (`KAFKA_REST_BOOTS
 unknown name is refused: nothing is accepted and ignored.
 """
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from millrace.command_parser import CommandParser
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
 _CLIENT: Final = "client."
@@ -168,10 +169,15 @@ def read_settings(
     arguments: Sequence[str], environment: Mapping[str, str] = os.environ
 ) -> Settings:
     """Read the settings of a process. Raises SettingsError; wrong arguments end the program."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="millrace rest-proxy",
         description="Kafka over HTTP, with Confluent's REST API v2 and v3.",
         epilog="Settings: " + "; ".join(f"{k} ({s.what})" for k, s in KNOWN.items()),
+        examples=[
+            "millrace rest-proxy --config rest-proxy.properties",
+            "millrace rest-proxy --override bootstrap.servers=localhost:9092 "
+            "--override listeners=http://127.0.0.1:8082",
+        ],
     )
     parser.add_argument("--config", type=Path, help="a properties file")
     parser.add_argument(

@@ -155,11 +155,17 @@ async def _stop_parts(current: Topologies) -> None:
 
 
 def main() -> None:
+    settings = read_settings(
+        Settings,
+        "millrace streams",
+        "Keep live views of the orders, and serve them over HTTP, until SIGTERM.",
+        sys.argv[1:],
+        os.environ,
+    )
     # Faust tells about every heartbeat.
     quiet = ("faust", "mode", "streams.around_faust.tables")
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
     calm_aiokafka()
-    settings = read_settings(Settings, "millrace streams", sys.argv[1:], os.environ)
     try:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:

@@ -4,10 +4,11 @@ A field `http_port` is the option `--http-port` and the variable `MILLRACE_HTTP_
 option wins.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from millrace.command_parser import CommandParser, DefaultsHelpFormatter
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,11 +23,22 @@ S = TypeVar("S", bound="DataclassInstance")
 
 
 def read_settings(
-    kind: type[S], program: str, arguments: Sequence[str], environment: Mapping[str, str]
+    kind: type[S],
+    program: str,
+    what: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
 ) -> S:
-    """Read the settings of a program; an unknown option or a wrong value ends it."""
-    parser = argparse.ArgumentParser(
-        prog=program, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    """Read the settings of a program; an unknown option or a wrong value ends it.
+
+    `what` is a sentence about the program, for its help.
+    """
+    parser = CommandParser(
+        prog=program,
+        description=what,
+        epilog="Each option is also an environment variable: MILLRACE_HTTP_PORT, and so on.",
+        examples=[f"{program} --http-port 8090", f"MILLRACE_HTTP_PORT=8090 {program}"],
+        formatter_class=DefaultsHelpFormatter,
     )
     for entry in fields(kind):
         parser.add_argument(

@@ -1,7 +1,5 @@
 """What a service shows a browser at `/`, unless it has a page of its own there."""
 
-from importlib import import_module
-
 from aiohttp import web
 
 from common.http.application import Readiness
@@ -24,7 +22,7 @@ def add_front_page(
     page = FrontPage(
         name=service.name.replace("-", "_"),
         title=service.name.replace("-", " ").capitalize(),
-        what=_what(service.package),
+        what=service.what,
         steps=_steps(parse_neighbours(settings.neighbours)),
         links=[_OPENAPI] if "/openapi.json" in paths else [],
         neighbours=parse_neighbours(settings.neighbours),
@@ -38,12 +36,6 @@ def add_front_page(
         return await readiness(), facts
 
     app.router.add_get("/", front_page_handler(page, state))
-
-
-def _what(package: str) -> str:
-    """Return what a service says of itself, which is the first paragraph of its docstring."""
-    text = import_module(package).__doc__ or ""
-    return " ".join(text.partition("\n\n")[0].split())
 
 
 def _steps(neighbours: dict[str, str]) -> list[Step]:

@@ -36,7 +36,7 @@ _READY_POLL_SECONDS = 0.05
 def run_service(service: Service[S, R]) -> None:
     """Run a service as this process."""
     program = f"millrace service {service.name}"
-    settings = read_settings(service.settings, program, sys.argv[1:], os.environ)
+    settings = read_settings(service.settings, program, service.what, sys.argv[1:], os.environ)
     configure_logging()
     calm_aiokafka()
     traces.configure(service.name)

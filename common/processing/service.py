@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Generic, TypeVar
 
 from aiohttp import web
@@ -65,3 +66,9 @@ class Service(Generic[S, R]):
     def package(self) -> str:
         """Return the package that it lies in."""
         return self.assemble.__module__.rpartition(".")[0]
+
+    @property
+    def what(self) -> str:
+        """Return what its package says of itself in the first paragraph."""
+        text = import_module(self.package).__doc__ or ""
+        return " ".join(text.partition("\n\n")[0].split())

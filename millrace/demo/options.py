@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from millrace.command_parser import CommandParser
+
 _SWITCHES = {
     "once": "end after the orders instead of serving on",
     "lite": "without Spark, streams and the dashboard",
@@ -42,10 +44,11 @@ class Options:
 
 def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Read the options; wrong ones end the program with a message."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="millrace demo",
         description="Run the whole order pipeline on this machine, with orders going through it.",
         epilog="Each option is also an environment variable: ONCE=1, ORDERS=..., and so on.",
+        examples=["millrace demo", "millrace demo --lite --once --count 200"],
     )
     value = environment.get
     for name, meaning in _SWITCHES.items():

@@ -6,8 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from millrace.command_parser import CommandParser
 from millrace.load.arrivals import PROFILES
 from millrace.load.faults import Slow, parse_slow
+
+_ADDRESSES = (
+    "--orders-url http://127.0.0.1:8090 --bootstrap-servers 127.0.0.1:9092 "
+    "--registry-url http://127.0.0.1:8081"
+)
+EXAMPLES = (
+    f"millrace load {_ADDRESSES} --catalogue --rate 100 --seconds 60",
+    f"millrace load {_ADDRESSES} --declined 0.1 --poison 5 --report load.json",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +41,11 @@ class Options:
 
 def parse_options(arguments: Sequence[str]) -> Options:
     """Read the options; wrong ones end the program with a message."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="millrace load",
         description="Send made-up orders at a rate, whatever becomes of them (an open loop), and "
         "tell what became of them. The demo prints the addresses when it serves.",
+        examples=EXAMPLES,
         # `--orders 500` is no address of the orders service.
         allow_abbrev=False,
     )

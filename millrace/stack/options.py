@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from millrace.hinting_parser import HintingParser
+from millrace.command_parser import CommandParser
 from millrace.stack.ports import BROKER, PARTS
 from millrace.stack.seeds import SeedError, Seeds, read_seeds, together
 
@@ -30,11 +30,12 @@ class UpOptions:
 
 
 def up_parser() -> argparse.ArgumentParser:
-    parser = HintingParser(
+    parser = CommandParser(
         prog="millrace up",
         description="Start a development stack in the background: broker 9092, schema registry "
         "8081, REST proxy 8082, Connect 8083, its page 8080. Return when it is ready, "
         "seeds included. A second `up` finds the first.",
+        examples=["millrace up", "millrace up --brokers 3 --only broker,registry --ephemeral"],
     )
     parser.add_argument("--brokers", type=int, default=1, metavar="N", help="1 to 9; default 1")
     parser.add_argument("--only", metavar="PARTS", help=f"some of {','.join(PARTS)}")
@@ -94,10 +95,11 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
 
 
 def status_parser() -> argparse.ArgumentParser:
-    parser = HintingParser(
+    parser = CommandParser(
         prog="millrace status",
         description="Show the stack that `millrace up` has started. Exit status: 0 when it is "
         "ready, 1 when it is not yet, 3 when there is none.",
+        examples=["millrace status", "millrace status --json"],
     )
     _add_name(parser)
     _add_json(parser)
@@ -105,10 +107,11 @@ def status_parser() -> argparse.ArgumentParser:
 
 
 def down_parser() -> argparse.ArgumentParser:
-    parser = HintingParser(
+    parser = CommandParser(
         prog="millrace down",
         description="Stop the stack that `millrace up` has started. Data stays, unless it was "
         "started with --ephemeral.",
+        examples=["millrace down", "millrace down --delete-data"],
     )
     _add_name(parser)
     parser.add_argument("--delete-data", action="store_true", help="also delete what it has kept")
@@ -116,8 +119,10 @@ def down_parser() -> argparse.ArgumentParser:
 
 
 def logs_parser() -> argparse.ArgumentParser:
-    parser = HintingParser(
-        prog="millrace logs", description="Show what the programs of the stack have logged."
+    parser = CommandParser(
+        prog="millrace logs",
+        description="Show what the programs of the stack have logged.",
+        examples=["millrace logs", "millrace logs broker-1 --lines 100 --follow"],
     )
     parser.add_argument("part", nargs="?", help="broker-1, registry, rest-proxy, connect, stack")
     parser.add_argument("-n", "--lines", type=int, default=20, help="the last ones; default 20")

@@ -12,6 +12,7 @@ from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
+from millrace.command_parser import CommandParser, DefaultsHelpFormatter
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app
@@ -21,20 +22,39 @@ log = logging.getLogger("schemas.registry")
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="schemas.registry", description=__doc__)
+    parser = CommandParser(
+        prog="millrace registry",
+        description="Serve the schema registry over HTTP, with Confluent's calls, until SIGTERM. "
+        "Schemas are kept in topic _schemas.",
+        epilog="Most options are also environment variables: MILLRACE_HTTP_PORT, and so on.",
+        examples=[
+            "millrace registry --bootstrap-servers localhost:9092",
+            "millrace registry --http-port 8181 --compatibility-level FULL",
+        ],
+        formatter_class=DefaultsHelpFormatter,
+    )
     environment = os.environ
     parser.add_argument(
         "--bootstrap-servers",
         default=environment.get("MILLRACE_BOOTSTRAP_SERVERS", "127.0.0.1:9092"),
+        help="host:port of Kafka, or a list with commas",
     )
-    parser.add_argument("--http-host", default=environment.get("MILLRACE_HTTP_HOST", "127.0.0.1"))
     parser.add_argument(
-        "--http-port", type=int, default=int(environment.get("MILLRACE_HTTP_PORT", "8081"))
+        "--http-host",
+        default=environment.get("MILLRACE_HTTP_HOST", "127.0.0.1"),
+        help="address to serve HTTP on",
+    )
+    parser.add_argument(
+        "--http-port",
+        type=int,
+        default=environment.get("MILLRACE_HTTP_PORT", "8081"),
+        help="port to serve HTTP on; 0 takes a free one",
     )
     parser.add_argument(
         "--replication-factor",
         type=int,
-        default=int(environment.get("MILLRACE_REPLICATION_FACTOR", "3")),
+        default=environment.get("MILLRACE_REPLICATION_FACTOR", "3"),
+        help="replicas of topic _schemas; fewer where brokers are fewer",
     )
     parser.add_argument(
         "--advertised-host",
@@ -108,7 +128,8 @@ async def _ready(topic: SchemaTopic, leadership: Leadership) -> None:
 
 
 if __name__ == "__main__":
+    told = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
     calm_aiokafka()
-    asyncio.run(serve(parse_arguments(sys.argv[1:])))
+    asyncio.run(serve(told))

@@ -39,5 +39,12 @@ async def serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
+    told = read_settings(
+        Settings,
+        "millrace dashboard",
+        "Serve the page that shows the figures of the Spark job, until SIGTERM.",
+        sys.argv[1:],
+        os.environ,
+    )
     configure_logging()
-    asyncio.run(serve(read_settings(Settings, "millrace dashboard", sys.argv[1:], os.environ)))
+    asyncio.run(serve(told))

@@ -33,7 +33,13 @@ _READY_POLL_SECONDS = 0.1
 
 def main() -> int:
     """Run the job; return the exit status."""
-    settings = read_settings(JobSettings, "millrace spark-job", sys.argv[1:], os.environ)
+    settings = read_settings(
+        JobSettings,
+        "millrace spark-job",
+        "Compute the exact figures of the orders with Spark, until SIGTERM.",
+        sys.argv[1:],
+        os.environ,
+    )
     configure_logging({"py4j": logging.WARNING, "pyspark": logging.WARNING})
     return asyncio.run(_serve(settings))
 

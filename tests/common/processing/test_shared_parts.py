@@ -154,9 +154,13 @@ def test_trace_goes_on_with_a_span_of_its_own_and_always_the_same() -> None:
 
 def test_settings_come_from_options_before_the_environment() -> None:
     environment = {"MILLRACE_HTTP_PORT": "7", "MILLRACE_BOOTSTRAP_SERVERS": "env:1"}
-    found = read_settings(Settings, "test", ["--bootstrap-servers", "option:1"], environment)
+    found = read_settings(
+        Settings, "test", "A test.", ["--bootstrap-servers", "option:1"], environment
+    )
     assert (found.bootstrap_servers, found.http_port) == ("option:1", 7)
-    assert read_settings(AggregatorSettings, "test", [], {}).validation_timeout_ms == 60_000
+    assert (
+        read_settings(AggregatorSettings, "test", "A test.", [], {}).validation_timeout_ms == 60_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,5 +171,5 @@ def test_wrong_settings_end_the_program(
     arguments: list[str], environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        read_settings(Settings, "test", arguments, environment)
+        read_settings(Settings, "test", "A test.", arguments, environment)
     assert "error" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from spark_analytics.jobs.settings import JobSettings
 def test_option_wins_over_variable() -> None:
     environment = {"MILLRACE_MASTER": "local[4]", "MILLRACE_TRIGGER_MS": "250"}
 
-    settings = read_settings(JobSettings, "job", ["--master", "local[1]"], environment)
+    settings = read_settings(JobSettings, "job", "A job.", ["--master", "local[1]"], environment)
 
     assert settings.master == "local[1]"
     assert settings.trigger_ms == 250
@@ -17,7 +17,7 @@ def test_option_wins_over_variable() -> None:
 
 def test_unknown_option_ends_the_program() -> None:
     with pytest.raises(SystemExit):
-        read_settings(JobSettings, "job", ["--colour", "red"], {})
+        read_settings(JobSettings, "job", "A job.", ["--colour", "red"], {})
 
 
 def test_settings_of_spark_are_passed_on_by_name() -> None:

@@ -312,5 +312,7 @@ def test_records_that_faust_lost_are_read_from_the_log_with_all_that_lay_there(
 
 def test_settings_come_from_options_before_variables() -> None:
     environment = {"MILLRACE_HTTP_PORT": "7001", "MILLRACE_REGISTRY_URL": "http://r"}
-    settings = read_settings(Settings, "millrace streams", ["--http-port", "7002"], environment)
+    settings = read_settings(
+        Settings, "millrace streams", "Views.", ["--http-port", "7002"], environment
+    )
     assert settings == Settings(http_port=7002, registry_url="http://r")

@@ -1,0 +1,80 @@
+"""The parser of all commands but Kafka's tools: its help has examples, its errors hints.
+
+The broker has one of its own (`broker.cli.arguments`), with the texts and exit statuses of Kafka's.
+"""
+
+import argparse
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from millrace.help_text import suggestion
+
+HELP_WIDTH = 80
+_WRONG_CHOICE = re.compile(r"invalid choice: '(?P<slip>[^']*)' \(choose from (?P<known>.*)\)")
+
+
+class DefaultsHelpFormatter(
+    argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter
+):
+    """Shows the default of each option; examples stay lines."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """As argparse's; help ends with examples, and an error names what may have been meant."""
+
+    def __init__(
+        self,
+        *,
+        description: str | None = None,
+        epilog: str = "",
+        examples: Sequence[str] = (),
+        formatter_class: Any = argparse.RawDescriptionHelpFormatter,
+        **rest: Any,
+    ) -> None:
+        notes = [textwrap.fill(epilog, HELP_WIDTH)] if epilog else []
+        if examples:
+            notes.append("\n  ".join(["examples:", *examples]))
+        super().__init__(
+            description=textwrap.fill(description or "", HELP_WIDTH),
+            epilog="\n\n".join(notes),
+            formatter_class=formatter_class,
+            **rest,
+        )
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what is not known: a command's own parser knows best what may have been meant."""
+        self._given = [] if args is None else list(args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with status 2."""
+        choice = _WRONG_CHOICE.search(message)
+        if choice:
+            hint = suggestion(choice["slip"], re.findall(r"[\w.-]+", choice["known"]))
+        else:
+            hint = self._flag_hint()
+        super().error(message + hint)
+
+    def _flag_hint(self) -> str:
+        """Suggest a flag for the first that there is not, whatever else is wrong or missing."""
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        for argument in self._given:
+            word = argument.partition("=")[0]
+            if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
+                return suggestion(word, flags)
+        return ""
+
+
+def add_command(commands: Any, name: str, what: str, *examples: str) -> CommandParser:
+    """Add a command to those of a parser: `what` says in its list and its help what it does."""
+    description = what[:1].upper() + what[1:] + "."
+    parser: CommandParser = commands.add_parser(
+        name, help=what, description=description, examples=examples
+    )
+    return parser
