@@ -329,7 +329,7 @@ class FileStreamSinkTask(SinkTask):
             f"{string_form(record.value_schema, record.value)}\n".encode("utf-8", "replace")
             for record in records
         )
-        # Who follows the file sees a record as soon as it is put, as with Kafka's.
+        # A reader of the file sees a record as soon as it is put, as with Kafka's.
         self._stream.flush()
 
     def stop(self) -> None:

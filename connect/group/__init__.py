@@ -1,8 +1,9 @@
-"""How the workers of a cluster share the work. Pure.
+"""The assignment of connectors and tasks to the workers of a cluster. Pure.
 
-The workers are members of one Kafka group of protocol type `connect` (KIP-415). Each says in its
-metadata what it runs; whoever the coordinator makes the group's leader decides what each is to run
-more and what it is to stop (`assignor.py`), in Kafka Connect's format (`protocol.py`), so that
-Apache Kafka's workers and ours can be in one group. What is taken from a worker is given to another
-one only in the next round, when the first has said that it has stopped it.
+The workers are members of one Kafka group of protocol type `connect` (KIP-415). Each member's
+metadata lists what it runs. The group's leader, which the coordinator chooses, decides what each
+member must start and what it must stop (`assignor.py`). The format is Kafka Connect's
+(`protocol.py`), so Apache Kafka's workers and this one can be in one group. A connector or task
+that is revoked from one worker is assigned to another one only in the next round, after the first
+worker has reported that it has stopped it.
 """

@@ -1,17 +1,18 @@
-"""Who runs what: the decision of the group's leader, round by round (KIP-415). Pure.
+"""The incremental cooperative assignor of the group's leader, round by round (KIP-415). Pure.
 
-A round knows what is configured and what every member runs. Invariants:
-- Nothing is given to a member that another one says it runs: it is taken from that one first, and
-  given away in a round in which nobody has it.
-- What a member runs stays with it, unless it is configured no longer, two members have it, or the
-  member has more than its part: then just what is too much is taken.
-- What a member ran that is gone waits for `max_delay_ms`, so that a restart moves nothing. When as
-  many empty workers have joined as are gone they get it at once, as they are most likely the same
-  ones. (Apache Kafka's leader has them wait for the end of the delay too.)
-- Everything else that nobody runs is given at once to those with the least.
+The input of a round is the configured connectors and tasks, and those that each member runs.
+Invariants:
+- A connector or task that a member runs is not assigned to another member. It is revoked first, and
+  assigned in a later round, in which no member runs it.
+- A member keeps what it runs, unless the connector or task is not configured, two members run it,
+  or the member has more than its share. In the last case only the surplus is revoked.
+- The work of a member that left, the *lost* work, waits for `max_delay_ms`, so that a restart moves
+  nothing. If as many empty members have joined as have left, it is assigned at once, since they are
+  most likely the same workers. (Apache Kafka's leader waits for the delay in this case, too.)
+- All other work that no member runs is assigned at once, to the members with the least work.
 
-The leader remembers what it gave away in the last round; a new leader does not know what is lost,
-and gives it away at once.
+The leader remembers the assignment of the last round. A new leader cannot know which work is lost,
+and assigns it at once.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is decided: by member what it is to start and to stop, and when to look again."""
+    """The decision: what each member must start and stop, and the delay until the next round."""
 
     assigned: Mapping[str, Share]
     revoked: Mapping[str, Share]
@@ -37,25 +38,25 @@ class Round:
 
 @dataclass(slots=True)
 class Assignor:
-    """What a leader remembers from one round to the next."""
+    """The leader's state between rounds."""
 
     max_delay_ms: int
     _previous: Share = field(default_factory=Share)
-    """What was given to somebody in the last round, what is lost included."""
+    """All work that was assigned after the last round, including lost work."""
     _previous_members: frozenset[str] = frozenset()
     _due_ms: int | None = None
-    """When what is lost is given away."""
+    """The time at which lost work is assigned; None when there is none."""
     _put_off_ms: int | None = None
-    """When a revocation that was put off may be done."""
+    """The time from which a delayed revocation is allowed."""
     _gone: int = 0
-    """How many members are gone whose work waits."""
+    """The number of members that left and whose work waits."""
     _came: set[str] = field(default_factory=set)
-    """Who has joined with nothing since they are gone."""
+    """The members that have joined without work since then."""
     _revocations: int = 0
-    """How many rounds in a row have taken something away to balance."""
+    """The number of rounds in a row that revoked work to balance."""
 
     def forget(self) -> None:
-        """Begin anew: somebody else has led in the meantime."""
+        """Reset the state: another member has been the leader since the last round."""
         fresh = Assignor(self.max_delay_ms)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
@@ -74,17 +75,17 @@ class Assignor:
                 kept[name] -= share
         given = _given(unowned - lost, kept)
         after = union([*kept.values(), *given.values(), lost])
-        # What was just taken away counts as new in the next round.
+        # Work that this round revokes is not lost: the next round assigns it at once.
         self._previous = after
         self._previous_members = frozenset(members)
         due_ms = self._put_off_ms if self._due_ms is None else self._due_ms
         delay_ms = 0 if due_ms is None else max(1, due_ms - now_ms)
         return Round(given, revoked, delay_ms)
 
-    # --- what is lost ---
+    # --- lost work ---
 
     def _waiting(self, lost: Share, members: Mapping[str, Share], now_ms: int) -> Share:
-        """Give what of the lost is kept for those that are gone."""
+        """Return the lost work that is reserved for members that left."""
         if not lost:
             self._settle()
             return Share()
@@ -97,7 +98,7 @@ class Assignor:
             for name, share in members.items()
             if not share and name not in self._previous_members
         }
-        # What a second one ran that is gone meanwhile waits only as long as that of the first.
+        # If another member leaves meanwhile, its work waits only until the first delay is over.
         if is_new or self._due_ms is None:
             self._due_ms = now_ms + self.max_delay_ms
         if now_ms >= self._due_ms or len(self._came) >= self._gone:
@@ -115,7 +116,10 @@ class Assignor:
     def _too_much(
         self, configured: Share, kept: Mapping[str, Share], now_ms: int
     ) -> dict[str, Share]:
-        """Give what is taken from members to balance. Twice in a row it is put off for a while."""
+        """Return the work to revoke from each member to balance.
+
+        After a round that revoked, the next revocation is delayed, longer each time.
+        """
         taken = _excess(configured, kept)
         if not taken:
             self._revocations, self._put_off_ms = 0, None
@@ -153,7 +157,7 @@ def _excess(configured: Share, kept: Mapping[str, Share]) -> dict[str, Share]:
 
 
 def _surplus(total: int, owned: Mapping[str, Sequence[T]]) -> dict[str, Sequence[T]]:
-    """Give what is above each member's part; the members with the most may have one more."""
+    """Return each member's surplus; the members with the most work may keep one more."""
     least, extras = divmod(total, len(owned))
     surplus: dict[str, Sequence[T]] = {}
     for name in sorted(owned, key=lambda each: (-len(owned[each]), each)):
@@ -174,7 +178,7 @@ def _given(free: Share, kept: Mapping[str, Share]) -> dict[str, Share]:
 
 
 def _dealt(free: Sequence[Any], loads: Mapping[str, int]) -> dict[str, list[Any]]:
-    """Deal to whoever has the least, one at a time."""
+    """Assign one at a time, each to the member with the least work."""
     dealt: dict[str, list[Any]] = {name: [] for name in loads}
     for each in free:
         name = min(loads, key=lambda one: (loads[one] + len(dealt[one]), one))

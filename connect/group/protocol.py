@@ -1,6 +1,6 @@
-"""The bytes that workers tell each other through the group: Kafka Connect's protocol, v1 and v2.
+"""The workers' metadata and assignments in the group: Kafka Connect's protocol, v1 and v2.
 
-Both are the same but for the version: v2, `sessioned`, says that internal requests are signed
+The versions have the same format; v2, `sessioned`, means that internal requests are signed
 (KIP-507). Metadata: version int16, url string, config offset int64, current assignment nullable
 bytes. Assignment: version int16, error int16, leader string, leader url string, config offset
 int64, assigned, revoked, delay in ms int32; where assigned and revoked are arrays of connector
@@ -22,19 +22,19 @@ VERSIONS: Final = {SESSIONED: 2, COMPATIBLE: 1}
 
 NO_ERROR: Final = 0
 CONFIG_MISMATCH: Final = 1
-"""The leader's configuration is older than somebody's: read to the end and join again."""
+"""The leader has read less of the config topic than a member: read to the end and rejoin."""
 
 _CONNECTOR: Final = -1
 _NO_OFFSET: Final = -1
 
 
 class ProtocolError(Exception):
-    """Bytes that are no metadata or assignment."""
+    """The bytes are not valid metadata or a valid assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Connectors and tasks: what a worker runs, or is to start or stop."""
+    """A set of connectors and tasks, such as those that a worker runs or must start."""
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
@@ -61,7 +61,7 @@ def union(shares: Iterable[Share]) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """What the leader tells one worker; as part of metadata, what a worker runs."""
+    """The leader's assignment for one worker; in metadata, the worker's present assignment."""
 
     leader: str = ""
     leader_url: str = ""
@@ -74,7 +74,7 @@ class GroupAssignment:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a worker says when it joins."""
+    """A worker's metadata in its JoinGroup request."""
 
     url: str
     config_offset: int
@@ -188,7 +188,7 @@ class _Reader:
         tasks: set[TaskId] = set()
         for _ in range(max(0, count)):
             name = self.string()
-            # Read one by one: a number that lies about how many there are allocates nothing.
+            # Read one by one, so that a false count allocates no memory.
             for _ in range(max(0, self.int32())):
                 number = self.int32()
                 if number == _CONNECTOR:

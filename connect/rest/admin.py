@@ -44,7 +44,7 @@ def _version() -> str:
 
 
 class Admin:
-    """The resource of the worker."""
+    """The resource for the worker itself."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -66,7 +66,7 @@ class Admin:
         ]
 
     async def show_root(self, request: web.Request) -> web.Response:
-        """Show the page to browsers, and to all others what the worker is."""
+        """Answer browsers with the page, and other clients with Kafka Connect's body."""
         if is_wanted(request.headers.get("Accept")):
             return page_response(self._desk.worker.is_ready)
         return await self.show_server(request)
@@ -84,7 +84,7 @@ class Admin:
             admin = AdminClient({**ADMIN_SETTINGS, **librdkafka_settings(settings.client())})
             return admin.list_topics(timeout=_CLUSTER_ID_SECONDS).cluster_id
         except KafkaException:
-            # The brokers are away; the next request asks again.
+            # The brokers are unreachable; the next request tries again.
             return None
 
     async def show_health(self, request: web.Request) -> web.Response:
@@ -99,7 +99,7 @@ class Admin:
         return answer({"status": "healthy", "message": _HEALTHY})
 
     async def _require_health(self) -> None:
-        """Ask once for all who wait: asking brokers that are away holds a thread for longer."""
+        """Share one check among all waiting requests: unreachable brokers block a thread."""
         if self._check is None or self._check.done():
             self._check = spawn(self._desk.worker.require_health())
         await asyncio.shield(self._check)

@@ -1,4 +1,4 @@
-"""What comes in a request's body, checked, and what goes out."""
+"""Parses and checks the bodies of requests, and builds those of errors."""
 
 import json
 from typing import Any, Final
@@ -23,7 +23,7 @@ def refusal(status: int, message: str) -> web.Response:
 
 
 async def json_body(request: web.Request) -> Any:
-    """Read a body. Raises RefusalError when it is no JSON or says that it is something else."""
+    """Parse a body. Raises RefusalError for invalid JSON or another content type."""
     data = await request.read()
     if data and request.content_type != "application/json":
         raise RefusalError(415, "HTTP 415 Unsupported Media Type")
@@ -41,7 +41,7 @@ async def object_body(request: web.Request) -> dict[str, Any]:
 
 
 def config_of(body: Any) -> dict[str, str | None]:
-    """Read a configuration: texts, or what stands for one. Raises RefusalError."""
+    """Return a configuration; numbers and booleans become strings. Raises RefusalError."""
     if not isinstance(body, dict):
         raise bad_request("A configuration has to be a JSON object")
     return {name: _text(name, value) for name, value in body.items()}
@@ -60,6 +60,6 @@ def _text(name: str, value: Any) -> str | None:
 
 
 def flag(request: web.Request, name: str, default: bool = False) -> bool:
-    """Read a yes or no of the query, as Java does: everything but `true` is no."""
+    """Parse a boolean of the query as Java does: every value but `true` is false."""
     text = request.query.get(name)
     return default if text is None else text.lower() == "true"

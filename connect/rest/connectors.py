@@ -1,4 +1,4 @@
-"""/connectors: made, changed, shown, paused, stopped, restarted, removed."""
+"""/connectors: create, change, show, pause, stop, restart and delete connectors."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class Connectors:
-    """The resource of connectors and their tasks."""
+    """The resource for connectors and their tasks."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -63,7 +63,7 @@ class Connectors:
             try:
                 shown[name] = self._expanded(name, expansions)
             except RefusalError:
-                # It has no status yet.
+                # The connector has no status yet.
                 continue
         return answer(shown)
 
@@ -92,7 +92,7 @@ class Connectors:
         )
 
     def _task_configs(self, name: str) -> list[dict[str, str | None]]:
-        """Give tasks' settings; what is secret in the connector's is so in theirs."""
+        """Return the tasks' settings; the connector's secrets are hidden in them, too."""
         herder = self._desk.herder
         of_connector = requests.connector_config(herder, name)
         of_class = {CLASS: of_connector.get(CLASS)}
@@ -245,7 +245,7 @@ class Connectors:
 
 
 def _require_known(body: Mapping[str, Any]) -> None:
-    """Raises RefusalError for a field that nobody heeds, which may be another one misspelt."""
+    """Raises RefusalError for an unknown field, which may be a misspelt one."""
     unknown = sorted(body.keys() - set(_FIELDS))
     if unknown:
         raise bad_request(

@@ -1,4 +1,4 @@
-"""What all resources work on: the worker, its plugins, and who answers what this one cannot."""
+"""What all resources use: the worker, its plugins, and the forwarding to other workers."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -23,17 +23,17 @@ _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
 class Forwarding(Protocol):
-    """Sends requests on to another worker."""
+    """Forwards requests to another worker."""
 
     async def forward(self, request: web.Request, url: str | None) -> web.Response:
-        """Raises RefusalError when there is nobody, or it was forwarded twice."""
+        """Raises RefusalError when no worker is known or the request was forwarded twice."""
 
     async def ask_all(self, request: web.Request, path: str) -> list[Any]:
         """Ask the other workers of the group; those that do not answer are left out."""
 
 
 class Alone:
-    """A standalone worker has nobody to forward to."""
+    """The forwarding of a standalone worker, which refuses."""
 
     async def forward(self, request: web.Request, url: str | None) -> web.Response:
         del request, url
@@ -45,7 +45,7 @@ class Alone:
 
 
 class Desk:
-    """Owns nothing; what it does, it does through the worker."""
+    """Owns no state; it acts through the worker."""
 
     def __init__(self, worker: Worker, forwarding: Forwarding) -> None:
         self.worker = worker
@@ -69,13 +69,13 @@ class Desk:
         body = requests.status_body(self.herder, name, self.kind(name))
         connector = body["connector"]
         if connector["version"] is None and connector["state"] in _AT_REST:
-            # It never ran here, so nobody has said it.
+            # The connector never ran here, so the worker has no version of it.
             config = self.herder.config.connector_configs.get(name, {})
             connector["version"] = version_of(self.plugins, config)
         return body
 
     async def validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
-        """Check a configuration in a thread: plugins may ask whoever they like."""
+        """Validate a configuration in a thread, since plugins may block."""
         return await asyncio.to_thread(self._validated, config)
 
     def _validated(self, config: Mapping[str, str | None]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Desk:
     async def here_or_there(
         self, request: web.Request, decide: Callable[[], T]
     ) -> T | web.Response:
-        """Decide, or give the answer of the worker that can."""
+        """Return the result of `decide`, or the answer of the worker that can decide."""
         try:
             return decide()
         except ElsewhereError as elsewhere:

@@ -1,7 +1,8 @@
-"""Requests between workers: what only the leader or an owner can do is sent on, twice at most.
+"""Requests between workers.
 
-Users' requests go on as they came, with `forward` in the query. What workers ask each other by
-themselves is signed with the session key of the cluster (KIP-507).
+A user's request that only the leader or the owner of a task can answer is forwarded unchanged, with
+`forward` in the query, twice at most. The workers' own requests to each other are signed with the
+cluster's session key (KIP-507).
 """
 
 import asyncio
@@ -29,20 +30,20 @@ _INTERNAL: Final = (("POST", _TASKS), ("PUT", _FENCE))
 _KEPT: Final = ("Location", "Content-Type")
 _ASKING: Final = ClientTimeout(total=2)
 EVERYWHERE: Final = "scope=cluster"
-"""In a query: answer for all workers of the group."""
+"""Query parameter: answer for all workers of the group."""
 
 
 def is_internal(request: web.Request) -> bool:
-    """Say whether a request is for a resource of `Internal`, which checks its signature itself.
+    """Return whether a request is for a resource of `Internal`, which checks signatures itself.
 
-    The route decides, not the text of the path: another path may end with the same words.
+    The route decides and not the path's text, since another path may end with the same words.
     """
     resource = request.match_info.route.resource
     return resource is not None and (request.method, resource.canonical) in _INTERNAL
 
 
 class ToOthers:
-    """Sends requests on to another worker of the cluster."""
+    """Forwards requests to another worker of the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -67,10 +68,10 @@ class ToOthers:
         return await self._sent(request, target)
 
     async def ask_all(self, request: web.Request, path: str) -> list[Any]:
-        """Ask the other workers in the name of who asks us; those that do not answer are left out.
+        """Ask the other workers with the user's credentials; leave out those that do not answer.
 
-        Only members of the group are asked, at the address with which they joined: the question
-        carries a password. The leader knows them, so another worker asks the leader for all.
+        The request carries a password, so it goes only to members of the group, at the URL in their
+        metadata. Only the leader knows the members; other workers ask the leader for all of them.
         """
         herder, members = self._cluster.herder, self._cluster.membership
         if herder.is_leader:
@@ -118,7 +119,7 @@ class ToOthers:
 
 
 class Internal:
-    """The resource that workers use among themselves."""
+    """The resource for requests of other workers."""
 
     def __init__(self, desk: Desk, cluster: Cluster) -> None:
         self._desk = desk
@@ -150,7 +151,7 @@ class Internal:
         return answer(None)
 
     def _require_signature(self, request: web.Request, body: bytes) -> None:
-        """Raises RefusalError, as Apache Kafka's worker does."""
+        """Raises RefusalError for a wrong signature, as Apache Kafka's worker does."""
         if not self._cluster.membership.is_sessioned:
             return
         given, algorithm = request.headers.get(SIGNATURE), request.headers.get(ALGORITHM_HEADER)

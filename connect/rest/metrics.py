@@ -26,7 +26,7 @@ _ERRORS = (
 
 
 class ConnectMetrics(Collector):
-    """Reads the worker when it is asked."""
+    """Reads the worker's counters at each scrape."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -96,7 +96,7 @@ class ConnectMetrics(Collector):
 
 
 def own_metrics(workers: Iterable[Worker]) -> Iterator[Metric]:
-    """Give what the code of tasks tells of itself, one family for each name."""
+    """Yield the metrics that tasks' own code reports, one family for each name."""
     families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
     for worker in workers:
         for counts in worker.task_counts().values():

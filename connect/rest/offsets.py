@@ -1,4 +1,4 @@
-"""/connectors/{connector}/offsets: shown, altered, reset."""
+"""/connectors/{connector}/offsets: show, alter and reset offsets."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from millrace.connect.errors import ConnectException
 
 
 class ConnectorOffsets:
-    """The resource of a connector's offsets."""
+    """The resource for a connector's offsets."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

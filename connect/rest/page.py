@@ -1,8 +1,8 @@
-"""The page at `/`, for people: connectors and tasks, what they do and what ails them.
+"""The page at `/`: connectors and tasks, their rates and their errors.
 
-The page asks `/page/state` and commands as any program does. Counts are kept by the worker that
-runs a task: the leader asks the other members of the group for theirs, and everybody asks the
-leader.
+The page reads `/page/state` and sends commands to the REST interface as any client does. Each
+worker keeps the counts of its own tasks: the leader asks the other members of the group for theirs,
+and all other workers ask the leader.
 """
 
 import os
@@ -43,7 +43,7 @@ Counts = dict[str, Any]
 
 
 def page_response(is_ready: bool) -> web.Response:
-    """Return the page as it is now."""
+    """Return the page."""
     links = navigation(parse_neighbours(os.environ.get("MILLRACE_NEIGHBOURS", "")), "connect")
     text = (_PAGE / "index.html").read_text(encoding="utf-8")
     text = text.replace("<!-- navigation -->", links)
@@ -52,7 +52,7 @@ def page_response(is_ready: bool) -> web.Response:
 
 
 class Page:
-    """The resource of what the page loads."""
+    """The resource for the files and the state that the page loads."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -73,13 +73,13 @@ class Page:
         return web.FileResponse(LOOK if name == LOOK.name else _PAGE / name, headers=headers)
 
     async def show_counts(self, request: web.Request) -> web.Response:
-        # Who does not lead asks nobody: two workers that take each other for the leader would
-        # ask for ever.
+        # Only the leader asks others: two workers that take each other for the leader would
+        # otherwise ask each other without end.
         is_everywhere = request.query.get("scope") == "cluster" and self._desk.herder.is_leader
         return answer(await self._all_counts(request) if is_everywhere else self._counts())
 
     def _counts(self) -> Counts:
-        """Tell what tasks did that run here, and why something failed here."""
+        """Return the counts of the tasks that run here, and the last errors on this worker."""
         worker = self._desk.worker
         return {
             "tasks": {str(task): _counted(each) for task, each in worker.task_counts().items()},
@@ -139,7 +139,7 @@ class Page:
 
 
 def _error(of: str | TaskId, trace: str | None, counts: Counts) -> Counts | None:
-    """Tell why something has failed, or had before it was started again."""
+    """Return the last error of a connector or task, also when it runs again."""
     before: Counts | None = counts["errors"].get(_key(of))
     if trace is None:
         return before

@@ -1,4 +1,4 @@
-"""/connector-plugins: what there is, what it may be told, what is wrong with a configuration."""
+"""/connector-plugins: list plugins and their settings, validate and preview configurations."""
 
 from aiohttp import web
 
@@ -25,7 +25,7 @@ _SHOWN = (
 
 
 class ConnectorPlugins:
-    """The resource of plugins."""
+    """The resource for plugins."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -66,7 +66,7 @@ class ConnectorPlugins:
         return answer(await self._desk.validated(await _config(request)))
 
     async def preview(self, request: web.Request) -> web.Response:
-        """Show what a configuration would do with ten records: nothing is written anywhere."""
+        """Show what a configuration would do with ten records; this writes nothing."""
         config = await _config(request)
         config.setdefault(CLASS, request.match_info["plugin"])
         before = self._desk.herder.config.connector_configs.get(config.get("name") or "", {})
@@ -76,7 +76,7 @@ class ConnectorPlugins:
 
 
 async def _config(request: web.Request) -> dict[str, str | None]:
-    """Read a configuration of the plugin that the path names. Raises RefusalError."""
+    """Parse a configuration of the plugin that the path names. Raises RefusalError."""
     name = request.match_info["plugin"]
     config = config_of(await object_body(request))
     included = config.get(CLASS)

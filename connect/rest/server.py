@@ -1,4 +1,4 @@
-"""Listens, asks who it is, and turns whatever goes wrong into Kafka Connect's error body."""
+"""Listens, authenticates requests, and turns every error into Kafka Connect's error body."""
 
 import base64
 import binascii
@@ -44,7 +44,7 @@ class RestServer:
     """Owns the listening socket. The address is known before the worker is made."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        """Raises ConfigException for an address or credentials that mean nothing."""
+        """Raises ConfigException for an invalid address or invalid credentials."""
         self._settings = settings
         self._host, self._port = _address(settings["listeners"])
         self._credentials = _credentials(settings)
@@ -52,7 +52,7 @@ class RestServer:
         self._runner: web.AppRunner | None = None
 
     async def listen(self) -> None:
-        """Take the port. Raises OSError when somebody else has it."""
+        """Bind the port. Raises OSError when it is in use."""
         self._socket = socket.create_server((self._host, self._port))
         self._port = self._socket.getsockname()[1]
 
@@ -62,14 +62,14 @@ class RestServer:
 
     @property
     def advertised(self) -> str:
-        """Where other workers reach this one, as `host:port`: a worker's id."""
+        """The address for other workers, as `host:port`; it is the worker's id."""
         host = self._settings["rest.advertised.host.name"] or self._host
         if host in _ANY_HOST:
             host = socket.gethostname()
         return f"{host}:{self._settings['rest.advertised.port'] or self._port}"
 
     async def start(self, worker: Worker, cluster: Cluster | None = None) -> None:
-        """Answer requests from now on."""
+        """Start to answer requests."""
         assert self._socket is not None, "listen first"
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         guard = self._guard()

@@ -94,8 +94,8 @@ def cached(make: Callable[[Schema], Schema]) -> Callable[[Schema], Schema]:
 def bare_struct(source: Schema, fields: Mapping[str, Schema]) -> Schema:
     """Make a struct's schema with the name, version, documentation and parameters of another.
 
-    Whether it is optional and its default are not taken over: they are not the same any more.
-    Raises DataException when the other is not a struct's.
+    The new schema is required and has no default, whatever the other's are. Raises DataException
+    when the other is not a struct's.
     """
     if source.type is not schema.Type.STRUCT:
         raise DataException("Cannot list fields on non-struct type")
