@@ -267,6 +267,36 @@ def test_a_field_that_comes_later_inside_a_struct_is_mapped_by_its_path(
 
 
 @pytest.mark.slow
+def test_a_name_with_dots_is_a_path_and_what_is_mapped_there_stays(
+    elasticsearch: Elasticsearch, client: Client
+) -> None:
+    inner = {"name": {"type": "keyword"}, "at": {"properties": {"day": {"type": "keyword"}}}}
+    client.indices.create(index="orders", mappings={"properties": {"by": {"properties": inner}}})
+    schema = Schema.struct(
+        {
+            "by.name": Schema.string(),
+            "by.at.day": Schema.string(),
+            "by.n": Schema.int8(),
+            "to": Schema.struct({"c.d": Schema.int16()}),
+        }
+    )
+    to = Struct(schema.field("to").schema, {"c.d": 2})
+    value = Struct(schema, {"by.name": "a", "by.at.day": "b", "by.n": 1, "to": to})
+    task, _ = task_for(elasticsearch)
+    task.put([sink_record(0, 1, value)])
+    assert found(client)["1"] == {
+        "by.name": "a",
+        "by.at.day": "b",
+        "by.n": 1,
+        "to": {"c.d": 2},
+    }
+    mapped = client.indices.get_mapping(index="orders")["orders"]["mappings"]["properties"]
+    assert mapped["by"]["properties"] == inner | {"n": {"type": "byte"}}
+    assert mapped["to"]["properties"]["c"]["properties"] == {"d": {"type": "short"}}
+    task.stop()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", ["2000", "1"])
 def test_one_bad_record_never_costs_a_good_one(
     elasticsearch: Elasticsearch, client: Client, batch_size: str

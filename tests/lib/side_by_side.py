@@ -28,6 +28,7 @@ TOGETHER = {
     "tests/e2e/": "pipeline",
     "tests/connect/test_elasticsearch.py": "elasticsearch",
     "tests/connect/test_real_parts.py": "elasticsearch",
+    "tests/connect/test_round_trips_documents.py": "elasticsearch",
     "tests/services/test_search_index.py": "elasticsearch",
     "tests/interop/test_bad_batches.py": "apache-kafka",
     "tests/interop/test_bad_coordinator_input.py": "apache-kafka",

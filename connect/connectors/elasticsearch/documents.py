@@ -225,7 +225,7 @@ def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str
     """
     missing: dict[str, Any] = {}
     for name, one in wanted.items():
-        known = mapped.get(name)
+        known = _mapped_at(mapped, name)
         if known is None:
             missing[name] = one
         elif "properties" in known and "properties" in one:
@@ -233,6 +233,15 @@ def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str
             if inner:
                 missing[name] = {"properties": inner}
     return missing
+
+
+def _mapped_at(mapped: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return the mapping at a name. A dot begins an inner name, where objects have fields."""
+    if name in mapped:
+        found: Mapping[str, Any] = mapped[name]
+        return found
+    outer, dot, inner = name.partition(".")
+    return _mapped_at(mapped.get(outer, {}).get("properties", {}), inner) if dot else None
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
