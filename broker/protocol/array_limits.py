@@ -5,8 +5,8 @@ decoder counts the entries before it makes anything of them. Of an array inside 
 another array the entries are counted together: the limit of `topics.partitions` is for all
 partitions of a request, in however many topics.
 
-What is not listed has DEFAULT_LIMIT. A larger limit has its reason beside it: a client or a broker
-that sends more.
+An array that is not listed has DEFAULT_LIMIT. A larger limit has its reason beside it: a client or
+a broker that sends more.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ REPLICAS_OF_A_BROKER: Final = 50_000
 TOPICS_OF_A_CLUSTER: Final = 50_000
 """Administration tools first list all topics, and then name every one of them in one request."""
 SETTINGS: Final = 30_000
-"""MirrorMaker 2 sets all settings of all topics in one request, most of them to what they are."""
+"""MirrorMaker 2 sets all settings of all topics in one request; most values do not change."""
 BROKER_IDS: Final = 100_000
 """The replicas of 10,000 partitions, ten of each."""
 

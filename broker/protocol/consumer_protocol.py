@@ -1,9 +1,9 @@
 """What consumers of classic groups put into JoinGroup metadata and SyncGroup assignments.
 
-The broker only carries these bytes, but for a look at what a group subscribes to. In front of each
-stands its version as an int16. v1 of the subscription adds the partitions a member holds on to
-(KIP-429), v2 the generation they are from, v3 the rack (KIP-881). A newer version than we know is
-read as the latest one we do: by the rule of this protocol it only adds fields at the end.
+The broker passes these bytes on, and reads only the topics that a group subscribes to. Each value
+begins with its version as an int16. v1 of the subscription adds the partitions a member holds on to
+(KIP-429), v2 the generation they are from, v3 the rack (KIP-881). A version that is unknown here is
+read as the latest known one: by the rule of this protocol it only adds fields at the end.
 """
 
 from struct import unpack_from

@@ -3,7 +3,7 @@
 The function is straight-line code: `decode(buf, pos, end) -> (message, pos)`. Neighbouring fields
 of fixed width are read by one `unpack_from`, together with the length (or the first byte of the
 compact length) of what follows them. Every length and count is compared with the bytes that are
-left before anything is made of it; a count is taken to need at least the smallest element each.
+left before anything is built from it; each counted element is assumed to have its smallest size.
 The count of an array in a request is also compared with its limit (`array_limits`): inside a loop
 the counts of all rounds together.
 
@@ -62,12 +62,12 @@ Decode = Callable[[Buffer, int, int], tuple[Any, int]]
 DecodeInPieces = Callable[[Buffer, int, int], Generator[None, None, tuple[Any, int]]]
 
 ELEMENTS_PER_PIECE = 512
-"""So many elements take less than a millisecond."""
+"""This many elements take less than a millisecond."""
 MAX_STRING_BYTES = 32_767
-"""Also where the length on the wire could be more: in Kafka what reads both is the same."""
+"""The limit also holds for lengths of more bits: Kafka reads both kinds with the same code."""
 MAX_COPIED_BLOB_BYTES = 1 << 20
-"""What is larger is given as a view of the frame: to copy 100 MB takes 50 ms, and whoever gets so
-much mostly refuses it. Who keeps it copies it."""
+"""A larger value is given as a view of the frame: a copy of 100 MB takes 50 ms, and most handlers
+refuse a value of this size. A handler that keeps the value copies it."""
 
 NUMBER_DECODERS = {number: NumberDecoders(number) for number in NUMBER_FORMATS.values()}
 LENGTH_FORMATS = {"string": "h", "bytes": "i", "records": "i", "array": "i"}

@@ -2,11 +2,11 @@
 
 The function is straight-line code: `encode(o, w, parts)` puts pieces of bytes into the list `w`.
 Neighbouring fields of fixed width are packed at once, together with old-style lengths and with the
-zero byte of an empty tag section. Only a record blob breaks the row: it goes into `parts` behind
+zero byte of an empty tag section. Only a record blob is not packed: it goes into `parts` behind
 everything written so far, so that it is never copied (`wire.put_blob`).
 
 A large message is encoded in pieces by a second function of the same lines: a generator that yields
-within every array, so that whoever drives it can do something else.
+within every array, so that its caller can do other work between two pieces.
 """
 
 from collections.abc import Callable, Generator
@@ -38,7 +38,7 @@ Encode = Callable[[Any, list[Buffer], list[Part]], None]
 EncodeInPieces = Callable[[Any, list[Buffer], list[Part]], Generator[None, None, None]]
 
 ELEMENTS_PER_PIECE = 512
-"""So many elements take less than a millisecond."""
+"""This many elements take less than a millisecond."""
 
 NUMBER_ENCODERS = {
     flexible: {

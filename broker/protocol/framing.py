@@ -10,8 +10,8 @@ answered in (KIP-511).
 Bytes behind the last field of a request are ignored, as Apache Kafka does (`RequestContext` parses
 and does not look at what is left). In an answer we read as a client they are an error.
 
-Large requests are decoded, and large answers encoded, in pieces: by generators that yield now and
-then, so that whoever serves many clients can serve others between.
+Large requests are decoded and large answers are encoded in pieces, by generators that yield at
+intervals, so that a server can serve other clients between two pieces.
 """
 
 from collections.abc import Callable, Generator
@@ -54,7 +54,7 @@ _FLEXIBLE_RESPONSE_START = Packer(">iix")
 
 
 class RequestHeader(NamedTuple):
-    """Who asks what, in which version; also what an answer must repeat."""
+    """The API, its version and the client id of a request, and the id that its answer repeats."""
 
     api_key: int
     api_version: int
@@ -97,7 +97,7 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
 
 
 def finish(pieces: Generator[None, None, T]) -> T:
-    """Do all pieces of some work at once, and return what came of it."""
+    """Do all pieces of some work at once, and return the result."""
     try:
         while True:
             next(pieces)
@@ -152,7 +152,7 @@ def _pieces_decoder(api_key: int, api_version: int) -> DecodeInPieces:
 def _begin_pieces(
     pieces: Generator[None, None, Message],
 ) -> Message | Generator[None, None, Message]:
-    """Do the first few pieces: a large Produce is mostly records, and done by then."""
+    """Do the first few pieces: these complete a large Produce, which consists mostly of records."""
     try:
         for _ in range(PIECES_AT_ONCE):
             next(pieces)
@@ -220,7 +220,7 @@ def encode_response_in_pieces(
 
 
 def _join(pieces: list[Buffer]) -> bytearray:
-    """Make one of many: joining a million at the end would take long."""
+    """Join the pieces so far into one: joining a million at the end would take long."""
     first = pieces[0]
     whole = first if isinstance(first, bytearray) else bytearray(first)
     whole += b"".join(pieces[1:])

@@ -48,7 +48,7 @@ def is_nullable(field: Field, version: int) -> bool:
 
 
 def null_marker(field: Field) -> int:
-    """Return what stands in the place of a struct that is null; before any other stands 1.
+    """Return the marker of a struct that is null; a struct that is not null has the marker 1.
 
     KIP-893 has -1 for it. The marker of a field with a tag is an unsigned number, with 0.
     """
@@ -64,7 +64,7 @@ def is_flexible(message: type[Message], version: int) -> bool:
 
 
 def min_size_bytes(struct: type[Struct], version: int, *, flexible: bool) -> int:
-    """Return the fewest bytes one struct can take: what bounds the count of an array."""
+    """Return the fewest bytes that one struct can take: they limit the count of an array."""
     fields = layout_of(struct, version).plain
     sizes = [_min_field_size_bytes(field, version, flexible=flexible) for field in fields]
     return sum(sizes) + flexible

@@ -8,7 +8,7 @@
         topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
 
 The right-hand side gives the wire type, the versions a field exists in (all, unless said), the
-versions it may be null in, its default, its tag. It is also what makes the left-hand side right: a
+versions it may be null in, its default, its tag. It also fixes the type on the left-hand side: a
 type checker refuses `name: str = string(nullable="10+")`.
 
 An instance has a slot for every field of every version. A field that a version does not know
@@ -30,7 +30,7 @@ ALL_VERSIONS = "0+"
 
 
 class Field:
-    """One field of a message: what the wire needs to know about it."""
+    """One field of a message, with its wire type, versions, default and tag."""
 
     __slots__ = ("default", "element", "ignorable", "kind", "name", "nullable", "tag", "versions")
 

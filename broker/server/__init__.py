@@ -11,14 +11,14 @@ The rooms, each of which knows only those below it (an import contract in pyproj
 
     handlers      one file per API: what each request does
     coordinators  the shells of the state machines in `broker.coordinator`
-    replication   the partitions that are here: append, read, who waits for them
+    replication   this broker's partitions: append, read, and the requests that wait
     quorum        a node's part in the metadata quorum
-    storage       what is done to the logs beside the requests
+    storage       background work on the logs: flush, retention, cleaning, moves
     authorization what a request may do, checked before its handler (only with an authorizer)
-    cluster       this broker's place in the cluster: its registration, its settings, what clients
-                  are told of the others, and how to ask the controller
-    network       bytes in and out: listeners, connections, frames, the web pages' server
+    cluster       this broker's registration and settings, the view of the other brokers that
+                  clients get, and requests to the controller
+    network       listeners, connections, frames, and the server of the web pages
 
-A part takes what it works on as arguments: logs, a clock, the metadata, a way to ask. Where one
-below must tell one above, it is given a callable.
+A part gets the objects it works on as arguments: logs, a clock, the metadata, a channel to the
+controller. A part that must notify a room above it is given a callable.
 """

@@ -1,8 +1,8 @@
-"""Which APIs a broker serves, and what the handler of each works on.
+"""The APIs that a broker serves, and the parts that each handler works on.
 
-A row names the module in `handlers` and the parts its class is made of, in the order of its
-parameters and under their names (tests/broker/server/test_apis.py). A handler is imported and made
-at the first request of its API: a broker starts fast and an idle one is small.
+A row names the module in `handlers` and the arguments of its class, in the order and with the names
+of its parameters (tests/broker/server/test_apis.py). A handler is imported and made at the first
+request of its API, so that a broker starts fast and an idle one is small.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _log(broker: Broker) -> tuple[object, ...]:
 
 
 FORWARD: Row = "cluster.forward", lambda b: (b.metadata, b.ask, b.waits, b.partitions)
-"""The controller decides."""
+"""A row for an API that the controller decides."""
 
 CHANGE_ACLS: Row = "cluster.change_acls", lambda b: (b.config, b.ask)
 
@@ -137,7 +137,7 @@ APIS: dict[ApiKey, Row] = {
 }
 
 SERVED_APIS: frozenset[ApiKey] = frozenset(APIS)
-"""What is served and advertised."""
+"""The APIs that are served and advertised."""
 
 
 def handler_class(name: str) -> type:

@@ -1,8 +1,8 @@
 """The wiring of one broker: makes its parts and gives each what it works on.
 
-No rules here but the order of things: what is made of what, who is told of a change first, what
-starts and stops when. No part knows this module; `apis` takes from it what each handler is given.
-A broker is single-threaded: the event loop is its only owner.
+This module decides only the order: in which order the parts are made, notified of a change, started
+and stopped. No part imports this module; `apis` takes the arguments of the handlers from it. A
+broker is single-threaded: the event loop is its only owner.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ log = logging.getLogger("millrace.broker")
 
 
 class Broker:
-    """The parts of one broker. Invariant: `partitions` holds what the metadata says it leads."""
+    """The parts of one broker. Invariant: `partitions` leads what the metadata assigns to it."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class Broker:
         self.metadata = quorum
         self.ask = quorum.channel.ask
         self.on_fatal: Callable[[str], None] = log.critical
-        """Told why this broker cannot go on; the node stops."""
+        """Called with the reason when this broker cannot go on; the node stops."""
         self.spared: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Keeps the garbage collector from what is made within it, and stays."""
+        """A context whose long-lived new objects the garbage collector does not visit."""
         self.metrics = Metrics()
         self.listeners = Listeners()
         self.guard = guard_of(config, quorum)
@@ -208,7 +208,7 @@ class Broker:
         self.replica_fetchers = ReplicaFetchers(parts, self.metadata)
 
     def _on_role(self, partition: Partition) -> None:
-        """A partition leads, or follows, in a new epoch, or it is gone."""
+        """Handle a partition that leads or follows in a new epoch, or that is removed."""
         self.isr_requests.forget(partition)
         self.replica_fetchers.follow(partition)
 
@@ -237,17 +237,17 @@ class Broker:
     # --- the metadata ---
 
     def _follow(self) -> None:
-        """Begin to follow the metadata: all that it says now, then every change."""
+        """Begin to follow the metadata: first the whole image, then every change."""
         self.settings.refresh()
         self.throttles.follow_all()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
         self._follow_coordinators()
-        # Everything this broker leads is open.
+        # Every partition that this broker leads is open.
         self.listeners.start(self.config.listen_backlog)
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
-        """Follow what a batch of records, or a snapshot, has changed."""
+        """Apply the changes of a batch of records, or of a snapshot."""
         self.departures.apply(delta)
         if self.lifecycle.is_following:
             self.settings.apply(delta)
@@ -267,20 +267,20 @@ class Broker:
         self.lifecycle.on_metadata_change(delta)
 
     def _on_opened(self, opened: list[TopicPartition]) -> None:
-        """Do with partitions what the change that brought them did with those it opened at once."""
+        """Start the partitions that were opened after the change that created them."""
         if opened:
             self.directory_assignments.look_at(opened)
             self._follow_coordinators()
             self.waits.look()
 
     def _follow_coordinators(self) -> None:
-        """Have the shards of what this broker leads, once it does."""
+        """Load the shards of the internal partitions that this broker leads."""
         self.groups.follow_partitions()
         self.transactions.follow_partitions()
         self.transactions.sender.on_metadata_change()
 
     def _on_settings_change(self) -> None:
-        """Put new settings to work where they are not read each time."""
+        """Pass new settings to the parts that do not read them each time."""
         settings = self.settings.current
         self.replicas.update_configs()
         self.throttles.change(settings.replication)
@@ -307,7 +307,7 @@ class Broker:
     # --- start and stop ---
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin what goes on beside the requests."""
+        """Start the background work."""
         config = self.config
         offsets_ms = config.group.offsets_retention_check_interval_ms
         idle_ms = config.connections_max_idle_ms
@@ -329,7 +329,7 @@ class Broker:
         self.cleaner.start(tasks)
 
     def stop(self) -> None:
-        """Serve no more."""
+        """Stop all parts."""
         log.info("stopping: no new connections")
         self.listeners.stop_accepting()
         self.housekeeping.stop()

@@ -13,14 +13,14 @@ Random = random.Random
 
 
 class Clock(Protocol):
-    """What time it is, twice: for deadlines and for timestamps."""
+    """The current time on two clocks: one for deadlines and one for timestamps."""
 
     def now_ms(self) -> int:
         """Monotonic milliseconds, for deadlines."""
         ...
 
     def timestamp_ms(self) -> int:
-        """Wall-clock milliseconds since 1970 UTC, for what is written down."""
+        """Wall-clock milliseconds since 1970 UTC, for timestamps that are stored."""
         ...
 
 
@@ -39,7 +39,7 @@ class SystemClock:
 
 
 monotonic_seconds = time.monotonic
-"""For measuring how long something has taken: finer than `Clock`, and never a deadline."""
+"""Measures durations: it is finer than `Clock`, and is never used for a deadline."""
 
 
 def system_random() -> Random:

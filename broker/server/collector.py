@@ -1,19 +1,19 @@
-"""How the garbage collector is kept from stopping the node for long.
+"""Keeps the pauses of the garbage collector short.
 
-Nearly everything here is freed by its reference count; the collector only looks for cycles, and a
-full collection looks at every object that lives: 20 to 90 ms with 10,000 partitions, or while a
-request of 200,000 entries is answered. What has survived one that took long is most likely
-metadata, or is freed by its count: it is frozen, and never looked at again. So a full collection
-looks at what is new since the last. With Python's own thresholds these may be 150,000 objects, and
-80 ms: an answer about 100,000 groups is so many at once. So it comes three times as often here, and
-looks at a third each time.
+Nearly all objects of a node are freed by their reference count; the collector only finds cycles. A
+full collection visits every live object: 20 to 90 ms with 10,000 partitions, or while a request of
+200,000 entries is answered. The objects that survive a long collection are most likely metadata, or
+are freed by their count later: they are frozen, and the next full collection visits only newer
+objects. With Python's own thresholds these may be 150,000 objects, which take 80 ms: an answer
+about 100,000 groups creates that many at once. Full collections are therefore three times as
+frequent here, and each visits a third as many objects.
 
-Of what is known to stay, as the groups of a shard that is being loaded, nothing is looked at even
-once: it is made while the collector rests, and frozen (`spared`). Otherwise 100,000 groups and as
-many transactional ids cost a hundred full collections, some of 30 ms.
+Objects that are known to stay, such as the groups of a shard that is being loaded, are never
+visited: they are made while the collector is disabled, and then frozen (`spared`). Otherwise
+100,000 groups and as many transactional ids cost a hundred full collections, some of 30 ms.
 
-A frozen cycle that dies stays: a few objects of a closed connection, of those that were open when
-something large was asked for. So all of it is looked at once an hour, if anything was frozen.
+A frozen cycle is not freed when it becomes unreachable: these are a few objects of connections that
+were open at the time of a freeze. All frozen objects are therefore collected once an hour.
 """
 
 import gc
@@ -25,7 +25,7 @@ FULL = 2
 LONG_SECONDS = 0.005
 EVERYTHING_SECONDS = 3_600.0
 FULL_AFTER = 3
-"""After so many collections of the middle generation comes a full one; Python has 10."""
+"""A full collection follows this many collections of the middle generation; Python has 10."""
 
 
 class Collector:
@@ -47,7 +47,7 @@ class Collector:
         self._is_on = False
 
     def start(self) -> None:
-        """Collect, and freeze what is left; before anybody is served, who would wait for it."""
+        """Collect, and freeze the remaining objects; called before any request is served."""
         gc.collect()
         self._freeze()
         gc.set_threshold(*self._thresholds[:2], FULL_AFTER)
@@ -56,7 +56,7 @@ class Collector:
 
     @contextmanager
     def spared(self) -> Iterator[None]:
-        """Collect nothing while something is made that stays, and freeze all there is then."""
+        """Disable the collector while long-lived objects are made, and freeze all objects then."""
         if not self._is_on:
             yield
             return
@@ -68,14 +68,14 @@ class Collector:
             gc.enable()
 
     def stop(self) -> None:
-        """Leave the collector as it was."""
+        """Restore the collector's own settings."""
         if self._is_on:
             self._is_on = False
             gc.callbacks.remove(self.on_collection)
             gc.set_threshold(*self._thresholds)
 
     def on_collection(self, phase: str, about: dict[str, Any]) -> None:
-        """Take note of a collection that begins or has ended."""
+        """Handle the start or the end of a collection."""
         if about["generation"] != FULL:
             return
         now = self._now()
@@ -85,6 +85,6 @@ class Collector:
             if now - self._looked_at_everything < EVERYTHING_SECONDS:
                 self._freeze()
             else:
-                # The next one looks at everything, takes long, and what survives it is frozen.
+                # The next collection visits all objects, takes long, and freezes the survivors.
                 self._looked_at_everything = now
                 self._unfreeze()

@@ -1,6 +1,6 @@
-"""What a node shows a browser at `/`: what it is, how clients reach it, what to do next.
+"""The page of a node at `/` for browsers: its name, its addresses for clients, the next steps.
 
-The page is imported when it is first asked for: an idle broker does not carry it.
+The page is imported at the first request for it, to save the memory of an idle broker.
 """
 
 from broker.config.broker_config import BrokerConfig
@@ -17,7 +17,7 @@ _WHAT = (
 
 
 def own_site(config: BrokerConfig) -> SiteGuard:
-    """Return what tells this node's names from those of sites."""
+    """Return the check that tells this node's host names from those of other sites."""
     listeners = (*config.advertised_listeners, config.http_listener)
     hosts = [each.host for each in listeners if each is not None]
     return guard_of(config.http_allowed_hosts, *hosts)
@@ -26,7 +26,7 @@ def own_site(config: BrokerConfig) -> SiteGuard:
 def front_page(
     config: BrokerConfig, quorum: Quorum, broker: Broker | None, asked: Asked, why_not: str | None
 ) -> Page | None:
-    """Return the page, with why the node is not ready; None for whoever does not take HTML."""
+    """Return the page, with why the node is not ready; None if the client accepts no HTML."""
     from common.http.front import HTML, FrontPage, Step, is_wanted, render, response_headers
     from common.http.neighbours import parse_neighbours
 
@@ -59,7 +59,7 @@ def front_page(
 
 
 def _more(headers: dict[str, str]) -> dict[str, str]:
-    """Return the headers without the one that every answer has."""
+    """Return the headers without the one that the server adds to every answer."""
     return {name: value for name, value in headers.items() if name != "Cache-Control"}
 
 

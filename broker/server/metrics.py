@@ -1,4 +1,4 @@
-"""What the broker counts, as plain numbers; `metrics_page` makes text of them when it is asked."""
+"""The counters of a broker as plain numbers; `metrics_page` makes text of them on request."""
 
 from collections import Counter
 
@@ -30,5 +30,5 @@ class Metrics:
         self.isr_shrinks = 0
 
     def note_replicated_in(self, size_bytes: int) -> None:
-        """Count what a follower has appended."""
+        """Count the bytes that a follower has appended."""
         self.replicated_in_bytes += size_bytes

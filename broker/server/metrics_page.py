@@ -1,6 +1,6 @@
-"""All numbers of a node as Prometheus reads them.
+"""All metrics of a node in Prometheus' text format.
 
-The Prometheus client is imported at the first scrape: an idle broker does not carry it.
+The Prometheus client is imported at the first scrape, to save the memory of an idle broker.
 """
 
 from typing import Any
@@ -92,7 +92,7 @@ class _BrokerCollector:
         ]
 
     def _purgatories(self) -> list[Any]:
-        """Give how many requests of each kind wait."""
+        """Yield the number of requests of each kind that wait."""
         from prometheus_client.core import GaugeMetricFamily
 
         broker = self._broker
@@ -114,7 +114,7 @@ class _BrokerCollector:
         return [sizes, counts]
 
     def _fetcher_lags(self) -> Any:
-        """Give Kafka's FetcherLagMetrics: for every replica that follows, how far it is behind."""
+        """Yield Kafka's FetcherLagMetrics: the lag of every replica that follows."""
         from prometheus_client.core import GaugeMetricFamily
 
         family = GaugeMetricFamily(

@@ -53,16 +53,18 @@ T = TypeVar("T")
 
 ALL_INTERFACES = "0.0.0.0"
 NEAR_CONTROLLER_SECONDS = 0.5
-"""How long a controller here may do nothing about letting go: without a majority it never can."""
+"""The time that a controlled shutdown may make no progress if the active controller is in this
+process: without a majority it never completes."""
 FAR_CONTROLLER_SECONDS = 3
-"""How long one elsewhere may, or one that needs no majority: its machine may be slow."""
+"""The same for a controller on another node, or one that needs no majority: it may be slow."""
 LEAVING_SECONDS = 60
-"""How long this broker waits to be let go, however much the controller still has to do."""
+"""The longest wait of this broker for its controlled shutdown, whatever its progress."""
 FAREWELL_SECONDS = 0.05
-"""How long a broker that was let go tells clients that it leads no more, and who does. Whoever only
-finds its connection closed knows neither, and librdkafka may look a second later."""
+"""The time after a controlled shutdown in which this broker still answers clients with
+NOT_LEADER_OR_FOLLOWER and the new leader. A client that only sees its connection close learns
+neither, and librdkafka may ask for metadata a second later."""
 FATAL_STOP_SECONDS = 10
-"""How long a node that has failed takes to stop; then the process ends as it is."""
+"""The longest time that a failed node takes to stop; after it the process ends."""
 
 
 class Node:
@@ -90,9 +92,9 @@ class Node:
         self._broker: Broker | None = None
 
     async def open(self, stop: "Stop") -> None:
-        """Open everything and serve, or return when `stop` comes first.
+        """Open the logs, join and serve, or return when `stop` is set first.
 
-        Raises OSError or KafkaError when that is not possible.
+        Raises OSError or KafkaError when the node cannot start.
         """
         loop = asyncio.get_running_loop()
         clock = SystemClock()
@@ -132,7 +134,7 @@ class Node:
             log.info("health and metrics on http://%s:%d", endpoint.host, port)
 
     def _log_start(self) -> None:
-        """Say what this node is, and where, in one line."""
+        """Log the identity, the directories and the listeners of this node in one line."""
         config = self._config
         advertised = [] if self._broker is None else self._broker.listeners.advertised()
         controllers = [(each.name, each.host, each.port) for each in config.controller_listeners]
@@ -147,7 +149,7 @@ class Node:
         )
 
     async def _join(self, broker: Broker, stop: "Stop") -> None:
-        """Register with the controller, catch up, and wait until it lets this broker serve."""
+        """Register with the controller, catch up, and wait until it unfences this broker."""
         broker.lifecycle.on_state = lambda state: self._state_changed.set()
         broker.lifecycle.start(broker.listeners.advertised())
         while broker.lifecycle.state < BrokerState.RUNNING and not stop.event.is_set():
@@ -155,7 +157,7 @@ class Node:
             self._state_changed.clear()
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin what goes on beside the requests: retention, flushes, cleaning."""
+        """Start the background work: retention, flushes, cleaning."""
         if self._broker is not None:
             self._broker.start_background(tasks)
 
@@ -223,7 +225,7 @@ class Node:
         )
         shared = Shared.of(loop, monotonic_seconds)
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
-            # Bound, so that the port is known; it refuses until there is something to serve.
+            # Bound, so that the port is known; connections are refused until the broker serves.
             listener = Listener(
                 loop,
                 bind(endpoint.host or ALL_INTERFACES, endpoint.port),
@@ -255,7 +257,7 @@ class Node:
         log.info("stopped")
 
     async def _leave(self, broker: Broker) -> None:
-        """Let the controller move what this broker leads; go without its word if there is none."""
+        """Request a controlled shutdown; stop without it if the controller does not answer."""
         log.info("stopping: handing over what this broker leads")
         if broker.metadata.has_stopped:
             broker.lifecycle.end()
@@ -276,7 +278,7 @@ class Node:
         return controller_id != NO_NODE
 
     async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:
-        """Wait for as long as no such time passes in which nothing happens."""
+        """Wait until it is done, or until there is no progress for the given time."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + LEAVING_SECONDS
         seen_offset = -1
@@ -290,7 +292,7 @@ class Node:
                     return
 
     def ready_line(self) -> str:
-        """Return the line that says what serves where, as clients are told."""
+        """Return the line that says that this node is ready, and its address for clients."""
         config = self._config
         if self._broker is not None:
             _, host, port = self._broker.listeners.advertised()[0]
@@ -322,7 +324,7 @@ class Node:
 
 
 def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
-    """Return what clients are told: the real port for 0, this machine's name for no host."""
+    """Return the address for clients: the chosen port for 0, this machine's name for no host."""
     host = advertised.host
     if host in {"", ALL_INTERFACES, "::"}:
         host = socket.gethostname()
@@ -335,20 +337,20 @@ def _on_stdin(stopped: asyncio.Event) -> None:
 
 
 class Stop:
-    """Why and when the node stops; `failure` is None for a stop that was asked for."""
+    """The request to stop; `failure` is None for a stop that was asked for."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
         self.failure: str | None = None
 
     def fail(self, why: str) -> None:
-        """Stop because the node cannot go on."""
+        """Request a stop because the node cannot go on."""
         log.critical("stopping: %s", why)
         self.failure = self.failure or why
         self.event.set()
 
     async def or_result_of(self, wait: Coroutine[object, object, T]) -> T | None:
-        """Wait for a result; None when the stop comes first."""
+        """Wait for a result; return None if the stop comes first."""
         waiting = asyncio.ensure_future(wait)
         stopped = asyncio.ensure_future(self.event.wait())
         try:
@@ -384,7 +386,7 @@ async def run(
 
 
 async def _stop_in_time(node: Node, failure: str | None) -> None:
-    """Stop the node; when it has failed, whoever is to start it again does not wait for long."""
+    """Stop the node; a failed node stops within a limit, so that it can be restarted soon."""
     try:
         async with asyncio.timeout(FATAL_STOP_SECONDS if failure else None):
             await node.stop()
@@ -394,5 +396,5 @@ async def _stop_in_time(node: Node, failure: str | None) -> None:
 
 
 def _announce(line: str) -> None:
-    """Print the one line that whoever started this program waits for."""
+    """Print the line that tells the starting process that this program is ready."""
     print(line, flush=True)  # noqa: T201

@@ -1,1 +1,1 @@
-"""This broker in its cluster: registration, run-time settings, and what clients are told of it."""
+"""This broker's registration, its run-time settings, and the view of the cluster for clients."""

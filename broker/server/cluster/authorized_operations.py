@@ -1,6 +1,7 @@
-"""What a client may do, as the sum of 1 << AclOperation (KIP-430).
+"""The authorized operations of a client, as the sum of 1 << AclOperation (KIP-430).
 
-There is no authorizer: everyone may do everything that the kind of resource supports.
+These are all operations that the kind of resource supports: every client has them without an
+authorizer. With one, `broker.server.authorization` replaces them in the answers.
 """
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = range(3, 10)

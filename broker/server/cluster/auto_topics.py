@@ -1,6 +1,6 @@
-"""Topics that nobody created: made when a client first asks for them (auto.create.topics.enable).
+"""Creates topics when a client first asks for them (auto.create.topics.enable).
 
-The controller creates them; who asked is answered when this node knows them, or why there are none.
+The controller creates them; the client is answered when this node knows the topics, or the error.
 """
 
 import logging
@@ -47,9 +47,9 @@ class AutoTopics:
         self._waits = waits
 
     def ensure(self, names: Iterable[str]) -> Steps[dict[str, ErrorCode]]:
-        """Create those of the topics that do not exist.
+        """Create the topics that do not exist.
 
-        Returns, by name, why a topic could not be created; the others are there.
+        Returns, by name, the error of each topic that could not be created; the others exist.
         """
         refused: dict[str, ErrorCode] = {}
         wanted: list[CreatableTopic] = []
@@ -67,7 +67,7 @@ class AutoTopics:
         return refused
 
     def _create(self, wanted: list[CreatableTopic], refused: dict[str, ErrorCode]) -> Steps[None]:
-        """Wait until they are here; one this node does not know in time is tried again later."""
+        """Wait until this node knows the topics; the client has to retry after a time-out."""
         request = CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)
         created = Later()
         self._ask(request, CREATE_TOPICS_VERSION, created.done, timeout_ms=CREATION_TIMEOUT_MS)

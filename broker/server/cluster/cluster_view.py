@@ -1,4 +1,4 @@
-"""The cluster as a client of one listener sees it: which brokers live, and where they are."""
+"""The cluster as a client of one listener sees it: the live brokers and their addresses."""
 
 from collections.abc import Mapping, Set
 from typing import NamedTuple
@@ -10,7 +10,7 @@ Brokers = Mapping[int, BrokerImage]
 
 
 class Address(NamedTuple):
-    """A broker as clients are told of it."""
+    """A broker as it is named to clients."""
 
     node_id: int
     host: str
@@ -19,13 +19,13 @@ class Address(NamedTuple):
 
 
 def address_of(image: BrokerImage, listener_name: str) -> Address | None:
-    """Return where clients of a listener reach a broker; None when it has no such listener."""
+    """Return the address of a broker for clients of a listener; None without such a listener."""
     endpoint = image.endpoints.get(listener_name)
     return None if endpoint is None else Address(image.broker_id, *endpoint, image.rack)
 
 
 def live_brokers(brokers: Brokers, listener_name: str, besides: Set[int]) -> list[Address]:
-    """Return every broker that is not fenced, and some that are, in the order of their ids."""
+    """Return every broker that is not fenced, and the given fenced ones, in order of their ids."""
     found = (
         address_of(brokers[node_id], listener_name)
         for node_id in sorted(brokers)
@@ -35,13 +35,13 @@ def live_brokers(brokers: Brokers, listener_name: str, besides: Set[int]) -> lis
 
 
 def find_live(brokers: Brokers, node_id: int, listener_name: str) -> Address | None:
-    """Return where a broker is, None when it is not there."""
+    """Return the address of a broker, None if it is not registered."""
     image = brokers.get(node_id)
     return None if image is None or image.is_fenced else address_of(image, listener_name)
 
 
 def controller_id(metadata: ClusterMetadata, node_id: int) -> int:
-    """Return the broker that clients are to ask for changes: any can, it passes them on."""
+    """Return the broker that clients send changes to: every broker forwards them."""
     image = metadata.image.brokers.get(metadata.leader_id)
     return node_id if image is None or image.is_fenced else image.broker_id
 

@@ -1,4 +1,4 @@
-"""Who leads a partition instead, told with a refusal so that a client need not ask (KIP-951)."""
+"""The current leader of a partition, added to a refusal to save the client a request (KIP-951)."""
 
 from typing import NamedTuple
 
@@ -10,20 +10,20 @@ SAYS_WHO_LEADS = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOC
 
 
 class CurrentLeader(NamedTuple):
-    """Who leads a partition, and since which epoch; the fields are named as in the answers."""
+    """The leader of a partition and its epoch; the fields are named as in the answers."""
 
     leader_id: int
     leader_epoch: int
 
 
 def find_leader(metadata: ClusterMetadata, topic: str, partition: int) -> CurrentLeader | None:
-    """Return who leads a partition, None when nobody knows of the partition."""
+    """Return the leader of a partition, None if the partition is unknown."""
     image = metadata.image.topics.by_name.get(topic)
     known = None if image is None else image.partitions.get(partition)
     return None if known is None else CurrentLeader(known.leader, known.leader_epoch)
 
 
 def endpoints_of(metadata: ClusterMetadata, leaders: set[int], listener_name: str) -> list[Address]:
-    """Return where a client of a listener reaches them, those that live."""
+    """Return the addresses of the live ones among them for clients of a listener."""
     found = (find_live(metadata.image.brokers, leader, listener_name) for leader in sorted(leaders))
     return [address for address in found if address is not None]

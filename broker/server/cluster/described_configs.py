@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs tells them: value, where it comes from, type and synonyms."""
+"""Settings as DescribeConfigs answers them: value, source, type and synonyms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ CONFIG_TYPES = {
 
 @dataclass(slots=True)
 class DescribedSynonym:
-    """One place a value could come from."""
+    """One source that a value could come from."""
 
     name: str
     value: str | None
@@ -87,7 +87,7 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> list[Describ
 def describe_broker(
     static: BrokerConfig, for_all: Mapping[str, str], own: Mapping[str, str]
 ) -> list[DescribedConfig]:
-    """Return every known broker setting: its value, and every place it could come from."""
+    """Return every known broker setting: its value, and every source it could come from."""
     described = []
     for known in KNOWN_SETTINGS.values():
         is_sensitive = known.type == "PASSWORD"
@@ -119,7 +119,7 @@ def describe_broker(
 
 
 def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return what was set for all brokers at run time."""
+    """Return the settings that were made for all brokers at run time."""
     return [
         DescribedConfig(
             name=name,
@@ -133,7 +133,7 @@ def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig
 
 
 def describe_others(resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return what was set for client metrics or a group: kept, and not used here."""
+    """Return the settings of client metrics or a group: they are stored, and not used here."""
     source = DYNAMIC_GROUP_CONFIG if resource_type == GROUP else DYNAMIC_CLIENT_METRICS_CONFIG
     return [
         DescribedConfig(

@@ -1,9 +1,9 @@
-"""Tells the controller in which log directory each replica of this broker is (KIP-858).
+"""Reports to the controller the log directory of each replica of this broker (KIP-858).
 
-Only so can it move what was in a directory that fails, and let a replica lead again whose former
-directory is gone: one whose disk was replaced, or whose log was moved. A replica without a log here
-is where it would be made, if there is but one place for it. One request is under way at a time.
-Replicas are looked at in the order in which they changed, of very many some a turn of the loop.
+The controller needs it to move the leaderships of a directory that fails, and to let a replica lead
+again after its disk was replaced or its log was moved. A replica without a log is reported in the
+directory in which it would be made, if there is only one. One request is under way at a time.
+Replicas are compared in the order in which they changed, a limited number per turn of the loop.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ TIMEOUT_MS = 30_000
 RETRY_MS = 1_000
 MAX_PER_REQUEST = 2_000
 MAX_PER_TURN = 1_024
-"""Of some microseconds each."""
+"""Comparing one replica takes some microseconds."""
 Replica = tuple[bytes, int]  # topic id, partition
 
 
 class DirectoryAssignments:
-    """Invariant: what differs from the metadata is in `_unseen` or `_pending`, or was asked for."""
+    """Invariant: each difference from the metadata is in `_unseen` or `_pending`, or requested."""
 
     def __init__(
         self,
@@ -67,19 +67,19 @@ class DirectoryAssignments:
         self._look((topic.topic_id, index) for topic in topics for index in tuple(topic.partitions))
 
     def apply(self, delta: MetadataDelta) -> None:
-        """Compare what has changed."""
+        """Compare the replicas that have changed."""
         changed = delta.changed_partitions
         self._look((topic_id, index) for topic_id in changed for index in sorted(changed[topic_id]))
 
     def look_at(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Compare replicas whose logs are in another directory now, or have one now."""
+        """Compare replicas whose logs were moved to another directory or were created."""
         by_name = self._metadata.image.topics.by_name
         self._look(
             (by_name[name].topic_id, index) for name, index in topic_partitions if name in by_name
         )
 
     def _look(self, replicas: Iterable[Replica]) -> None:
-        """Compare replicas, after those that wait for it already."""
+        """Compare replicas, after those that already wait."""
         self._unseen.append(iter(replicas))
         if len(self._unseen) == 1:
             self._take_turn()
@@ -98,7 +98,7 @@ class DirectoryAssignments:
         self._send()
 
     def _directory_to_tell(self, replica: Replica) -> bytes | None:
-        """Give where a replica is; None when the metadata has it right, or it is not known."""
+        """Return the directory of a replica; None if the metadata has it, or it is unknown."""
         topic_id, index = replica
         topic = self._metadata.image.topics.by_id.get(topic_id)
         partition = None if topic is None else topic.partitions.get(index)

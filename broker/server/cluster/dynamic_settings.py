@@ -1,4 +1,4 @@
-"""Settings of this broker that were changed at run time, put to work where they are read."""
+"""Settings of this broker that are changed at run time."""
 
 import logging
 from collections.abc import Callable
@@ -18,24 +18,24 @@ ALL_BROKERS = ""
 
 
 class DynamicSettings:
-    """Owns what is set now: `current` is what the file says, `static`, and the metadata changes."""
+    """Owns the current settings: `current` is the file's `static` with the metadata's changes."""
 
     def __init__(self, static: BrokerConfig, metadata: ClusterMetadata) -> None:
         self.static = static
         self.current = static
         self._metadata = metadata
         self.on_change: Callable[[], None] = lambda: None
-        """Called when they have changed, for whoever does not read them each time."""
+        """Called after a change, for the parts that do not read the settings each time."""
 
     def apply(self, delta: MetadataDelta) -> None:
-        """Read the settings anew if any of this broker's have changed."""
+        """Compute the settings again if any of this broker's have changed."""
         if not delta.changed_configs.isdisjoint(
             {(BROKER, ALL_BROKERS), (BROKER, str(self.static.node_id))}
         ):
             self.refresh()
 
     def refresh(self) -> None:
-        """Read the settings anew; those that do not go together are left as they were."""
+        """Compute the settings again; an invalid combination leaves the old values in force."""
         configs = self._metadata.image.configs
         for_all = configs.settings_of(BROKER, ALL_BROKERS)
         own = configs.settings_of(BROKER, str(self.static.node_id))
@@ -50,7 +50,7 @@ class DynamicSettings:
         self.on_change()
         now = Values(self.current.given)
         names = {*before.given, *self.current.given} & KNOWN_SETTINGS.keys()
-        # The controller records some values for all that every node has anyway.
+        # The controller records some values for all brokers that every node has anyway.
         changed = sorted(name for name in names if before.text(name) != now.text(name))
         if changed:
             log.info("dynamic settings applied: %s", ", ".join(changed))

@@ -1,11 +1,11 @@
-"""How this broker belongs to the cluster: registered, caught up, unfenced, and at the end let go.
+"""The life of this broker in the cluster: registration, heartbeats, controlled shutdown.
 
     STARTING --registered--> RECOVERY --caught up, unfenced--> RUNNING
-    RUNNING --stop asked for--> PENDING_CONTROLLED_SHUTDOWN --let go--> SHUTTING_DOWN
+    RUNNING --stop asked for--> PENDING_CONTROLLED_SHUTDOWN --allowed--> SHUTTING_DOWN
 
-The controller is asked one thing at a time: a registration, then a heartbeat every
-`broker.heartbeat.interval.ms`, at once where a change of state makes it worth while. The names and
-numbers of the states are those of Kafka's BrokerState (KIP-631).
+One request to the controller is under way at a time: a registration, then a heartbeat every
+`broker.heartbeat.interval.ms`, or at once after some changes of state. The names and numbers of the
+states are those of Kafka's BrokerState (KIP-631).
 """
 
 import asyncio
@@ -38,7 +38,7 @@ log = logging.getLogger("millrace.lifecycle")
 REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 RETRY_MS = 100
-"""Between two attempts to register, and two looks at whether a shutdown may go on."""
+"""The pause between two attempts to register, and two heartbeats of a controlled shutdown."""
 WORTH_ANOTHER_TRY = {
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
     ErrorCode.NOT_CONTROLLER,
@@ -48,7 +48,7 @@ WORTH_ANOTHER_TRY = {
 
 
 class BrokerState(IntEnum):
-    """Where a broker is in its life."""
+    """The state of a broker in its life."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -59,18 +59,18 @@ class BrokerState(IntEnum):
 
 
 class OwnMetadata(ClusterMetadata, Protocol):
-    """The metadata as this node has it, and who this node is."""
+    """The metadata as this node has it, and the identity of this node."""
 
     @property
     def incarnation_id(self) -> bytes:
-        """Of this process: every start of a node is another."""
+        """The id of this process: every start of a node has another one."""
 
 
 class Lifecycle:
     """Owns the broker's registration and its heartbeats. See the module for the states.
 
-    The broker follows the metadata from the moment it has caught up (`on_caught_up`), not before: a
-    log that was created and deleted in the past leaves no trace on the way.
+    The broker applies the metadata only after it has caught up (`on_caught_up`), so that it does
+    not create a log that was deleted again later in the metadata log.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Lifecycle:
         self.epoch = -1
         """The epoch of this broker's registration; -1 before there is one."""
         self.is_following = False
-        """Whether the logs and groups of this broker follow the metadata."""
+        """True if the logs and groups of this broker follow the metadata."""
         self.on_caught_up: Callable[[], None] = lambda: None
-        """Called once: from here on they follow."""
+        """Called once, when this broker has caught up with the metadata."""
         self.on_fatal: Callable[[str], None] = log.critical
-        """Told why this broker cannot go on."""
+        """Called with the reason when this broker cannot go on."""
         self.on_state: Callable[[BrokerState], None] = lambda state: None
-        """Told of every new state."""
+        """Called with every new state."""
 
     def start(self, endpoints: Sequence[tuple[str, str, int]]) -> None:
         """Register with these listeners (name, host, port) and go on from there."""
@@ -121,7 +121,7 @@ class Lifecycle:
         self._register()
 
     def stop(self) -> None:
-        """Ask to be let go; SHUTTING_DOWN follows when the leaderships have moved on."""
+        """Request a controlled shutdown; SHUTTING_DOWN follows when the leaderships have moved."""
         is_known = self.state in {BrokerState.RECOVERY, BrokerState.RUNNING}
         if not is_known or not self._config.controlled_shutdown:
             self.end()
@@ -131,11 +131,11 @@ class Lifecycle:
 
     @property
     def clean_epoch(self) -> int:
-        """The epoch to leave the directories in: nothing was written without one of its own."""
+        """The broker epoch for the directories at a clean stop; -1 if there is no such epoch."""
         return self._log_directories.clean_broker_epoch if self.epoch == -1 else self.epoch
 
     def end(self) -> None:
-        """Say and hear nothing more."""
+        """Stop all requests and timers."""
         self._cancel()
         if self.state != BrokerState.SHUTTING_DOWN:
             self._enter(BrokerState.SHUTTING_DOWN)
@@ -187,10 +187,10 @@ class Lifecycle:
         self._schedule(RETRY_MS)
 
     def on_metadata_change(self, delta: MetadataDelta) -> None:
-        """Go on at once where the change may be what was waited for, here or by another broker.
+        """Send a heartbeat at once if this broker or another one may wait for this change.
 
-        A broker in controlled shutdown is let go when the others have read that it leads nothing:
-        they say so with a heartbeat.
+        A broker in controlled shutdown may stop when the others have read that it leads nothing:
+        their heartbeats say how far they have read.
         """
         if self.state == BrokerState.RECOVERY:
             self._note_progress()
@@ -200,7 +200,7 @@ class Lifecycle:
             self._schedule(0)
 
     def on_directory_offline(self) -> None:
-        """Tell the controller at once: what the directory held has to be led elsewhere."""
+        """Report a failed directory at once: its partitions need other leaders."""
         if self.state == BrokerState.RUNNING:
             self._schedule(0)
 
@@ -249,7 +249,7 @@ class Lifecycle:
             self._schedule(RETRY_MS if is_passing else self._config.heartbeat_interval_ms)
 
     def _is_replaced(self) -> bool:
-        """Whether the metadata has another incarnation of this broker."""
+        """Return whether the metadata has another incarnation of this broker."""
         registered = self._metadata.image.brokers.get(self._config.node_id)
         return registered is not None and registered.incarnation_id != self._metadata.incarnation_id
 
@@ -297,7 +297,7 @@ class Lifecycle:
     def _on_time(self) -> None:
         self._timer = None
         if self._is_asking:
-            # The answer is on its way, and what follows from it sets the next time.
+            # A request is under way; its answer sets the next time.
             self._schedule(RETRY_MS)
         elif self.state == BrokerState.STARTING:
             self._register()

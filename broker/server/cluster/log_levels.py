@@ -1,8 +1,8 @@
 """Log levels at run time: the settings of the resource BROKER_LOGGER (KIP-412), by logger.
 
 A level lasts until the process ends and is no metadata. Python's logging keeps the loggers; one is
-known from the moment its module is imported. Each change is logged with who made it, whatever the
-levels are.
+known from the moment its module is imported. Each change is logged with the client that made it,
+whatever the levels are.
 """
 
 import logging
@@ -32,14 +32,14 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changes a level."""
+    """The client that changes a level."""
 
     client_id: str | None
     client_host: str
 
 
 def describe_loggers() -> list[DescribedConfig]:
-    """Return the level that each logger follows: its own, or that of the nearest above it."""
+    """Return the effective level of each logger: its own, or that of its nearest parent."""
     described = []
     for name, logger in sorted(_loggers().items()):
         level = _name(logger.getEffectiveLevel())
@@ -68,7 +68,7 @@ def alter_loggers(
         logger = loggers[change.name]
         before = _name(logger.getEffectiveLevel())
         logger.setLevel(level)
-        # A record of the root's own, for the level may be one that hides it.
+        # Given to the root logger directly: the new level may hide a normal log line.
         _audit(change.name, before, _name(logger.getEffectiveLevel()), author)
 
 

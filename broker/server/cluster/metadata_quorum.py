@@ -1,6 +1,6 @@
-"""What the parts of a broker know of the metadata quorum: what it has committed, and how to ask it.
+"""The metadata quorum as the parts of a broker see it: the committed metadata, and a channel.
 
-`quorum.Quorum` and its channel are behind both; in a test it is what the test says.
+`quorum.Quorum` and its channel implement both protocols; a test has its own implementation.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,19 @@ class ClusterMetadata(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """Everything that is committed and applied here; may be another object next time."""
+        """The committed metadata that is applied here; each read may return another object."""
 
     @property
     def applied_offset(self) -> int:
-        """Up to where the metadata log is applied."""
+        """The offset below which the metadata log is applied."""
 
     @property
     def leader_id(self) -> int:
-        """The node whose controller is active, -1 when none is known."""
+        """The id of the node whose controller is active, -1 when none is known."""
 
 
 class AskController(Protocol):
-    """Asks the active controller, wherever it is, and waits for it as long as it takes."""
+    """Sends requests to the active controller, in this process or on another node."""
 
     def __call__(
         self,
@@ -42,7 +42,7 @@ class AskController(Protocol):
         timeout_ms: int,
         is_sent_once: bool = False,
     ) -> None:
-        """Call `on_response` with its answer, or with a refusal when the time is over.
+        """Call `on_response` with the answer, or with a refusal when the time is over.
 
-        With `is_sent_once` also when the connection is lost: then it may yet be carried out.
+        With `is_sent_once` a lost connection is a refusal too: the request may be carried out.
         """

@@ -1,7 +1,7 @@
-"""Answers that wait until this node's metadata has come as far as what they say.
+"""Answers that wait until this node has applied the metadata change that they report.
 
-The controller answers when a change is committed; this node hears of it a moment later. Whoever
-asked this node finds the change here as soon as it has the answer.
+The controller answers when a change is committed; this node applies it a moment later. A client
+that gets its answer from this node finds the change on this node.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from broker.server.network.later import Later, happened
 
 
 class MetadataWaits:
-    """Owns who waits for which change of the metadata."""
+    """Owns the answers that wait for changes of the metadata."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: dict[_Wait, None] = {}
 
     def until(self, is_so: Callable[[], bool], *, timeout_ms: int) -> Later:
-        """Return what is done when `is_so`, or when the time is over."""
+        """Return a Later that is done when `is_so` returns True, or when the time is over."""
         if is_so():
             return happened(None)
         wait = _Wait(is_so)
@@ -27,7 +27,7 @@ class MetadataWaits:
         return wait
 
     def look(self) -> None:
-        """See who need not wait any more, after a change."""
+        """Send the answers that need not wait longer, after a change."""
         for wait in [wait for wait in self._waiting if wait.is_so()]:
             self._end(wait)
 

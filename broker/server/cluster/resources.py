@@ -1,4 +1,4 @@
-"""Resources that settings belong to: which numbers a request may use."""
+"""The types of resources that have settings, with their numbers in requests."""
 
 TOPIC = 2
 BROKER = 4

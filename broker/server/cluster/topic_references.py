@@ -15,7 +15,7 @@ class TopicReference(Protocol):
 def resolve_topic(
     cluster: MetadataImage, topic: TopicReference, *, by_id: bool
 ) -> TopicImage | None:
-    """Return the topic that is meant and fill in what the reference lacks; None if unknown."""
+    """Return the topic, and fill in the name or id that the reference lacks; None if unknown."""
     topics = cluster.topics
     image = topics.by_id.get(topic.topic_id) if by_id else topics.by_name.get(topic.name)
     if image is None:

@@ -1,1 +1,1 @@
-"""The shells of the pure coordinators: they append what a shard decides, then send its replies."""
+"""The shells of the pure coordinators: they append a shard's records, then send its replies."""

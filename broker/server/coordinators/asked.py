@@ -1,4 +1,4 @@
-"""A question to a shard, which is done with the shard's reply."""
+"""A question to a shard: a Later that is done with the shard's reply."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from broker.server.network.later import Later
 
 
 class AskedShard(Later):
-    """Names one question to the shard; a reply that nobody waits for any more is given up."""
+    """Identifies one question to the shard; the question is dropped if its connection closes."""
 
     __slots__ = ("_forget", "shard_number")
 
@@ -16,6 +16,6 @@ class AskedShard(Later):
         self._forget = forget
 
     def abandon(self) -> None:
-        """Have the shard forget that somebody waits."""
+        """Tell the shard to drop the question."""
         super().abandon()
         self._forget(self)

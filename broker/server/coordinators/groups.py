@@ -34,7 +34,7 @@ class Groups(Shards[GroupShard]):
     # --- transactions ---
 
     def place_of(self, group_id: str) -> TopicPartition:
-        """Return where a group's records are; raises NOT_COORDINATOR and the like."""
+        """Return the partition of a group's records; raises NOT_COORDINATOR and the like."""
         return TopicPartition(CONSUMER_OFFSETS, self._number_of(group_id))
 
     def commit_in_transaction(
@@ -42,7 +42,7 @@ class Groups(Shards[GroupShard]):
     ) -> AskedShard:
         """Put offsets to the group's shard, if its log takes them; raises KafkaError.
 
-        A log that refuses is asked before the shard is: what a shard has said must be written.
+        The log is checked before the shard decides, because the shard's records must be written.
         """
         number = self._number_of(request.group_id)
         producer = request.producer_id, request.producer_epoch
@@ -59,7 +59,7 @@ class Groups(Shards[GroupShard]):
     def end_transaction(
         self, context: RequestContext, number: int, end: EndOfTransaction
     ) -> AskedShard:
-        """Have a marker written by a shard, answered by an ErrorCode; raises KafkaError."""
+        """Put a marker to a shard, which answers with an ErrorCode; raises KafkaError."""
         self._validate_number(number)
         marker = EndMarker(end.is_commit, end.coordinator_epoch)
         self._log(number).producers.validate_marker(
@@ -73,7 +73,7 @@ class Groups(Shards[GroupShard]):
         return self._partitions.get(CONSUMER_OFFSETS, number).log
 
     def on_topic_deleted(self, topic: str, topic_id: bytes) -> None:
-        """Drop the offsets that were committed for a topic that is gone."""
+        """Drop the committed offsets of a deleted topic."""
         timestamp_ms = self._clock.timestamp_ms()
         self.run_one_by_one(lambda shard: shard.on_topic_deleted(topic, topic_id, timestamp_ms))
 
@@ -86,6 +86,6 @@ class Groups(Shards[GroupShard]):
                 shard.on_topics_changed()
 
     def expire_offsets(self) -> None:
-        """Drop offsets that nobody has used for offsets.retention.minutes."""
+        """Drop offsets that were not used for offsets.retention.minutes."""
         timestamp_ms = self._clock.timestamp_ms()
         self.run_one_by_one(lambda shard: shard.expire_offsets(timestamp_ms))

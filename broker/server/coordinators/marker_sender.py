@@ -1,17 +1,17 @@
-"""Has the markers of ended transactions written by the leaders of their partitions.
+"""Sends the markers of ended transactions to the leaders of their partitions.
 
-Each leader is asked by one WriteTxnMarkers at a time, with the markers of many transactions. What
-it cannot write now (it leads no longer, it is loading, it is gone) is tried again after a pause, by
-whoever leads then: a marker is sent until it is written, or until its partition is deleted, for a
-transaction whose outcome is decided may not stay open anywhere. A leader that writes one twice
-leaves an empty transaction's marker, which changes nothing.
+Each leader gets one WriteTxnMarkers at a time, with the markers of many transactions. A marker that
+a leader cannot write (it leads no longer, it is loading, it is gone) is sent again after a pause,
+to the leader of that time. A marker is sent until it is written, or until its partition is deleted,
+because a transaction whose outcome is decided must not stay open in any partition. A marker that is
+written twice ends an empty transaction the second time, which changes nothing.
 
-A leader answers when all of a request is replicated. A partition that takes long (a follower is
-frozen, and not out of the ISR yet) would keep the markers of all others from being sent: so those
-of a partition that ran out of time go over a connection of their own, until one is written.
+A leader answers when all markers of a request are replicated. A partition that takes long (a
+follower is frozen, and still in the ISR) would delay the markers of all others: the markers of a
+partition that timed out therefore use a separate connection, until one is written.
 
-Invariant: every partition that is open is queued at one leader, under way to one, or waits for the
-next try.
+Invariant: every open partition is queued at one leader, is under way to one, or waits for the next
+attempt.
 """
 
 import asyncio
@@ -39,27 +39,27 @@ log = logging.getLogger("millrace.transactions")
 
 WRITE_TXN_MARKERS_VERSION = 2
 MAX_TRANSACTIONS_PER_REQUEST = 100
-"""What one answer completes is appended in one turn of the loop."""
+"""The records for the transactions that one answer completes are appended in one turn."""
 REQUEST_TIMEOUT_MS = 30_000
 MAX_BACKOFF_MS = 1_000
-"""A pause doubles up to this while nothing gets better: no marker written, no news of leaders."""
+"""A pause doubles up to this while there is no progress: no marker written, no new leader."""
 
 OnWritten = Callable[[int, SendMarkers, Iterable[TopicPartition]], None]
 
 
 class MarkerSenderParts(NamedTuple):
-    """What the sender works with."""
+    """The objects that the sender works with."""
 
     loop: asyncio.AbstractEventLoop
     metadata: ClusterMetadata
     connect: Callable[[tuple[str, int]], ClientConnection]
     listener_name: str
-    """By which brokers reach each other."""
+    """The listener by which brokers reach each other."""
     retry_backoff_ms: int
 
 
 class _Sending:
-    """What one shard wants written: one object for each effect, told from others by being it."""
+    """The markers of one effect of a shard; compared by identity."""
 
     __slots__ = ("markers", "missing_count", "shard_number")
 
@@ -73,7 +73,7 @@ Entries = dict[_Sending, list[TopicPartition]]
 
 
 class _Leader:
-    """One broker that is asked. Invariant: at most one request is under way."""
+    """One broker that gets markers. Invariant: at most one request is under way."""
 
     __slots__ = ("connection", "queued", "under_way")
 
@@ -83,7 +83,7 @@ class _Leader:
         self.under_way: Entries | None = None
 
     def take_next(self) -> Entries:
-        """Choose what the next request asks: as much as a request may, at least one marker."""
+        """Choose the markers of the next request: up to its limit, at least one."""
         room = REPLICAS_OF_A_BROKER
         chosen: list[_Sending] = []
         for sending in islice(self.queued, MAX_TRANSACTIONS_PER_REQUEST):
@@ -107,11 +107,11 @@ class MarkerSender:
         self._coordinator_epoch = coordinator_epoch
         self._on_written = on_written
         self._leaders: dict[tuple[int, bool], _Leader] = {}
-        """By broker, and whether it is for what takes long."""
+        """The targets by broker, and by whether they are for slow partitions."""
         self._slow: set[TopicPartition] = set()
         self._waiting: Entries = {}
         self._open: dict[int, dict[_Sending, None]] = {}
-        """By shard: what is forgotten when the shard is given up."""
+        """The markers of each shard, which are dropped when the shard is unloaded."""
         self._flushing: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._backoff_ms = parts.retry_backoff_ms
@@ -124,7 +124,7 @@ class MarkerSender:
         self._assign({sending: list(markers.partitions)})
 
     def forget(self, shard_number: int) -> None:
-        """Take note that a shard is given up: whoever loads it begins again."""
+        """Drop the markers of an unloaded shard: the broker that loads it sends them again."""
         for sending in self._open.pop(shard_number, {}):
             self._waiting.pop(sending, None)
             for leader in self._leaders.values():
@@ -133,7 +133,7 @@ class MarkerSender:
             self._slow.clear()
 
     def on_metadata_change(self) -> None:
-        """Look again soon: whoever leads now may be another one."""
+        """Try again soon: a partition may have another leader."""
         if self._retry is not None and self._backoff_ms > self._parts.retry_backoff_ms:
             self._retry.cancel()
             self._retry = None
@@ -141,7 +141,7 @@ class MarkerSender:
             self._try_later({})
 
     def on_brokers_changed(self) -> None:
-        """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
+        """Stop waiting for answers of brokers that are gone, or that have another address."""
         for lane, leader in list(self._leaders.items()):
             if self._address_of(lane[0]) != leader.connection.address:
                 del self._leaders[lane]
@@ -150,7 +150,7 @@ class MarkerSender:
                 self._try_later(leader.under_way or {})
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop all timers and connections."""
         self._is_stopped = True
         for handle in (self._flushing, self._retry):
             if handle is not None:
@@ -290,7 +290,7 @@ class MarkerSender:
 
 
 def _timed_out(answer: WriteTxnMarkersResponse) -> set[TopicPartition]:
-    """Give the partitions whose markers are not replicated yet."""
+    """Yield the partitions whose markers are not replicated yet."""
     return {
         TopicPartition(topic.name, partition.partition_index)
         for marker in answer.markers
@@ -301,7 +301,7 @@ def _timed_out(answer: WriteTxnMarkersResponse) -> set[TopicPartition]:
 
 
 def _written(answer: WriteTxnMarkersResponse) -> dict[int, frozenset[TopicPartition]]:
-    """Give, by producer id, the partitions that have their marker."""
+    """Return, by producer id, the partitions that have their marker."""
     written: dict[int, frozenset[TopicPartition]] = {}
     for marker in answer.markers:
         done = set()

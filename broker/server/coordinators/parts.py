@@ -1,22 +1,22 @@
-"""A request about very many partitions of one group is put to its shard part by part.
+"""Splits a request about very many partitions of one group into several questions to its shard.
 
-One question to a shard is one turn of the loop, so it has no more than MAX_ENTRIES_AT_ONCE entries:
-a request with more becomes several questions, in its order, and their answers one answer. A part is
-one batch of records, so only a request that large may be carried out in part. Invariant: a request
-that is not large is one question, as it came.
+A question to a shard is answered in one turn of the loop, so it has at most MAX_ENTRIES_AT_ONCE
+entries: a request with more becomes several questions, in its order, and their answers become one
+answer. The records of a part are one batch, so only a request that large may be carried out in
+part. Invariant: a request that is not large is one question, unchanged.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 MAX_ENTRIES_AT_ONCE = 1_000
-"""A commit of so many takes the shard some milliseconds; hardly a group reads as many."""
+"""A commit of this many offsets takes the shard some milliseconds; few groups read as many."""
 
 T = TypeVar("T")
 
 
 class AnsweredTopic(Protocol):
-    """A topic in a response, with what is said of each of its partitions."""
+    """A topic in a response, with the results of its partitions."""
 
     name: str
     partitions: list[Any]
@@ -55,7 +55,7 @@ def parts_of(
 def joined(
     parts: Iterable[list[AnsweredT]], key: Callable[[AnsweredT], Hashable]
 ) -> list[AnsweredT]:
-    """Put the answers to the parts together: each topic once, where it came first."""
+    """Merge the answers to the parts: each topic is named once, at its first place."""
     first_of: dict[Hashable, AnsweredT] = {}
     for part in parts:
         for topic in part:

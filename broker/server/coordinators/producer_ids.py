@@ -15,11 +15,11 @@ from broker.server.network.later import Later, happened
 ALLOCATE_VERSION = 0
 ALLOCATE_TIMEOUT_MS = 10_000
 ASK_WHEN_LEFT = 100
-"""Of a block: the next one is here before it is used up."""
+"""The next block is requested when this many ids of a block are left."""
 
 
 class ProducerIds:
-    """Owns the blocks this broker gives ids out of, and who waits for the next one."""
+    """Owns the blocks of ids of this broker, and the requests that wait for the next block."""
 
     def __init__(
         self, node_id: int, *, broker_epoch: Callable[[], int], ask: AskController
@@ -32,7 +32,7 @@ class ProducerIds:
         self._is_asking = False
 
     def take(self) -> Later:
-        """Give an id that was never given out before, or the ErrorCode why there is none."""
+        """Return a Later of an id that was never given out, or of an ErrorCode."""
         producer_id = None if self._waiting else self.take_now()
         if producer_id is not None:
             return happened(producer_id)
@@ -42,7 +42,7 @@ class ProducerIds:
         return later
 
     def take_now(self) -> int | None:
-        """Give an id if there is one at hand; the next block is asked for in time."""
+        """Return an id if this broker has one; the next block is requested in time."""
         if not self._blocks:
             self._ask()
             return None
@@ -57,11 +57,11 @@ class ProducerIds:
 
     @property
     def are_at_hand(self) -> bool:
-        """Whether `take_now` gives an id."""
+        """Return whether `take_now` returns an id."""
         return bool(self._blocks)
 
     def give_back(self, producer_id: int) -> None:
-        """Have an id again that `take` gave and nobody used: the next one who asks gets it."""
+        """Take back an id that `take` returned and that was not used: the next request gets it."""
         self._blocks.appendleft(range(producer_id, producer_id + 1))
 
     def _ask(self) -> None:
@@ -84,7 +84,7 @@ class ProducerIds:
             self._blocks.append(range(first, first + count))
         for later in waiting:
             if response.error_code != ErrorCode.NONE:
-                # Clients know this one, and ask again.
+                # Clients know this error code, and try again.
                 later.done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             elif (producer_id := self.take_now()) is None:
                 self._waiting.append(later)

@@ -1,4 +1,4 @@
-"""What a shard writes, as the batches of its partition."""
+"""The records of a shard's outputs, as batches for its partition."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from broker.records.header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 def encoded_batches(output: Output, max_batch_bytes: int, timestamp_ms: int) -> Iterator[bytes]:
-    """Yield the batches of an output, or the marker that it is."""
+    """Yield the batches of an output, or its marker."""
     transaction = output.transaction
     if isinstance(transaction, EndOfTransaction):
         assert not output.records, "a marker comes without records"
@@ -32,7 +32,7 @@ def encoded_batches(output: Output, max_batch_bytes: int, timestamp_ms: int) -> 
 
 
 def transaction_append(output: Output) -> TransactionAppend:
-    """Return what the batches of an output bring to the log."""
+    """Return the transaction of an output's batches for the append."""
     match output.transaction:
         case InTransaction() as transaction:
             return TransactionAppend(transaction.guard)

@@ -1,9 +1,10 @@
-"""What one shard has said and nobody has been told yet, because it is not committed.
+"""The replies and effects of one shard that wait for the commit of its records.
 
-A shard runs ahead of the commit; its replies do not. Whatever it says is told when the last record
-it has written before is committed, in the order it was said. So nobody sees state that may be lost.
-What takes longer than the shard's time-out is refused, and may be committed all the same; effects
-have no deadline, they begin when it is committed or never.
+The state of a shard runs ahead of the commit; its replies do not. A reply is sent when the last
+record that the shard wrote before it is committed, in the order of the outputs, so that no client
+sees state that may be lost. A reply that waits longer than the shard's time-out becomes a refusal,
+although the records may still be committed. Effects have no deadline: they begin when the records
+are committed, or never.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from broker.server.replication.partitions import Partition
 
 
 class Outlets(NamedTuple):
-    """Where what a shard says goes."""
+    """The receivers of a shard's replies, refusals and effects."""
 
     deliver: Callable[[Reply], None]
     refuse: Callable[[Reply, ErrorCode], Reply]
@@ -42,11 +43,11 @@ class ShardCommits:
         self._timeout_ms = timeout_ms
         self.outlets = outlets
         self._on_awaited = on_awaited
-        """Told that somebody waits for the commit of what perhaps nobody was waiting for."""
+        """Called when a reply waits for the commit of records that were appended without one."""
         self._open: deque[_Commit] = deque()
 
     def note_append(self) -> None:
-        """Hold everything that is said from now on until all there is in the log is committed."""
+        """Hold the replies that follow until all records in the log are committed."""
         log, leader = self._partition.log, self._partition.leader
         if leader is None or log.high_watermark >= log.log_end_offset:
             return
@@ -56,11 +57,11 @@ class ShardCommits:
         leader.waits.add(log.log_end_offset, commit)
 
     def start_timer(self, commit: "_Commit") -> None:
-        """Give what waits for a commit so much time, and no more."""
+        """Start the time-out of a commit."""
         commit.timer = self._loop.call_later(self._timeout_ms / 1000, commit.on_deadline)
 
     def tell(self, output: Output) -> None:
-        """Tell what the shard has said, now or when it is committed."""
+        """Send the replies of an output, at once or when its records are committed."""
         if self._open:
             self._open[-1].replies += output.replies
             self._open[-1].effects += output.effects
@@ -73,7 +74,7 @@ class ShardCommits:
             self.outlets.begin(effect)
 
     def finish(self, commit: "_Commit", code: ErrorCode | None) -> None:
-        """Tell what waited for a commit, or refuse it with a code."""
+        """Send the replies that waited for a commit, or refuse them with a code."""
         commit.timer.cancel()
         if commit in self._open:
             self._open.remove(commit)
@@ -83,13 +84,13 @@ class ShardCommits:
                 self.outlets.begin(effect)
 
     def refuse_all(self, code: ErrorCode) -> None:
-        """Refuse whatever is not told: the shard is given up."""
+        """Refuse all replies that wait: the shard is unloaded."""
         while self._open:
             self.finish(self._open[0], code)
 
 
 class _Commit:
-    """The end of one append, and what was said after it."""
+    """The end of one append, and the outputs that wait for its commit."""
 
     __slots__ = ("_commits", "effects", "replies", "timer")
 
@@ -101,7 +102,7 @@ class _Commit:
         self.effects: list[object] = []
 
     def on_committed(self, error_code: ErrorCode) -> None:
-        # That fewer replicas are left than should be does not make it undone.
+        # The records stay committed even if fewer replicas are left than min.insync.replicas.
         self._commits.finish(self, None)
 
     def on_sent_away(self) -> None:

@@ -1,9 +1,9 @@
-"""Rebuilds a shard from its log, a piece a turn: a large one keeps nobody from the loop.
+"""Rebuilds a shard from its log, one piece per turn, so that a large shard does not block the loop.
 
-All of the log is replayed, also what is not committed yet: it will be, for this broker leads now.
-Of what a topic keeps by its key only the last counts, and such a log is mostly what came before:
-it is found without being decoded, and only what is left in the end is replayed, in log order.
-Whoever waits for this coordinator waits for that.
+The whole log is replayed, including the records that are not committed yet: they will be, because
+this broker is the leader. Only the last record of each key counts, and most records of such a log
+are older ones: the last records are found without decoding, and only these are replayed, in log
+order. This matters because clients wait while their coordinator is loading.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
 from broker.server.storage.reading import batches_in_pieces
 
 COST_AT_ONCE = 32 * 1024
-"""Some milliseconds' worth of replaying, in bytes of keys and values."""
+"""The bytes of keys and values that are replayed in some milliseconds."""
 COST_OF_A_RECORD = 150
-"""What one costs beside its bytes, in the same."""
+"""The fixed cost of one record, expressed in bytes."""
 
 
 class Replays(Protocol):
@@ -31,14 +31,14 @@ class Replays(Protocol):
 
 
 class ReplaysTransactions(Replays, Protocol):
-    """One in whose partition producers write, too, in transactions."""
+    """A shard in whose partition transactional producers write too."""
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply one record, in log order; `producer_id` is that of a transaction."""
 
 
 def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
-    """Replay the last record of every key, yielding after some.
+    """Replay the last record of every key, yielding after each piece.
 
     Raises CorruptBatch, KafkaError, OSError.
     """
@@ -60,9 +60,10 @@ def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
 def load_with_transactions(
     shard: ReplaysTransactions, partition_log: PartitionLog
 ) -> Iterator[None]:
-    """Do so with offsets where producers write, too, in transactions (`LastOffsets`).
+    """Replay a log of offsets in which transactional producers write too (`LastOffsets`).
 
-    All other records are replayed one after the other.
+    Only the last record of each committed offset is replayed; all other records are replayed in
+    order.
     """
     pace = _Pace()
     offsets = LastOffsets()
@@ -100,13 +101,13 @@ def _batches(partition_log: PartitionLog) -> Iterator[RecordBatch]:
 
 
 class _Pace:
-    """Tells when it is time to let others come in between, be it within a batch."""
+    """Decides when a turn has replayed enough, also within a batch."""
 
     def __init__(self) -> None:
         self._cost = 0
 
     def is_over(self, key: bytes | None = None, value: bytes | None = None) -> bool:
-        """Count a record, or a marker; whether that was enough for one turn."""
+        """Count a record or a marker; return True if that was enough for one turn."""
         self._cost += COST_OF_A_RECORD + len(key or b"") + len(value or b"")
         if self._cost < COST_AT_ONCE:
             return False

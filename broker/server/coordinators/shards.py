@@ -1,14 +1,14 @@
 """The shell around the shards of one internal topic: appends their records, then sends replies.
 
-One shard per partition of the topic that this broker leads, each the owner of the keys (groups,
-transactional ids) that fall into it. A shard returns records, replies and effects; the records of
-all that one turn of the loop brings are appended as one batch, and replies and effects go out when
-that is committed (`shard_commits`). Only what belongs to a transaction is appended at once: the log
-was asked about it as it is now. If an append fails the shard is dropped, everyone it owes an answer
-is refused, and a new one is loaded from the log (`shard_loading`): until it is there its keys get
-COORDINATOR_LOAD_IN_PROGRESS.
+There is one shard per partition of the topic that this broker leads. It owns the keys (groups,
+transactional ids) that are hashed to the partition. A shard returns records, replies and effects;
+the records of one turn of the loop are appended as one batch, and replies and effects follow when
+that is committed (`shard_commits`). Only the records of a transaction are appended at once, because
+the log was checked for them in this turn. If an append fails the shard is dropped, its waiting
+requests are refused, and a new shard is loaded from the log (`shard_loading`): until that is loaded
+its keys get COORDINATOR_LOAD_IN_PROGRESS.
 
-What kind of shard it is, a `ShardKind` says; `Groups` and its like add what only their kind knows.
+A `ShardKind` describes the kind of shard; `Groups` and `Transactions` add the rest of each kind.
 """
 
 import asyncio
@@ -40,29 +40,29 @@ log = logging.getLogger("millrace.coordinators")
 
 
 class Shard(Protocol):
-    """What every shard can do, beside the requests that are its own."""
+    """The operations of every kind of shard, without the requests of one kind."""
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order, while loading."""
 
     def loaded(self, now: Instant) -> LoadedSteps:
-        """Begin to serve: all records are replayed."""
+        """Begin to serve, after all records are replayed."""
 
     def unload(self, code: ErrorCode) -> list[Reply]:
-        """End the shard; return a refusal for everyone it owes an answer."""
+        """End the shard; return a refusal for each question that is not answered."""
 
     def forget(self, token: Token, now: Instant) -> Output:
-        """Take note that nobody waits for this reply any more."""
+        """Drop a question whose reply is no longer needed."""
 
     def next_deadline_ms(self) -> int | None:
-        """Tell when `on_deadline` must be called; None when nothing is due."""
+        """Return when `on_deadline` must be called; None if no deadline is set."""
 
     def on_deadline(self, now: Instant) -> Output:
         """Act on every deadline that has passed."""
 
 
 _LOADING_SECONDS: Final = 0.005
-"""For so long a turn of the loop may load shards; one piece it always may."""
+"""The time that a turn of the loop may spend on loading shards; it always loads one piece."""
 
 ShardT = TypeVar("ShardT", bound=Shard)
 Ask = Callable[[ShardT, AskedShard, ShardContext, Instant], Output]
@@ -70,33 +70,33 @@ Ask = Callable[[ShardT, AskedShard, ShardContext, Instant], Output]
 
 @dataclass(frozen=True, slots=True)
 class ShardKind(Generic[ShardT]):
-    """Which shards these are."""
+    """The kind of these shards."""
 
     topic: str
     make: Callable[[], ShardT]
     refuse: Callable[[Reply, ErrorCode], Reply]
-    """Turn an answer that can no longer be given into a refusal."""
+    """Makes the refusal that replaces an answer."""
     commit_timeout_ms: int
     begin: Callable[[int, Any], None] = lambda number, effect: None
-    """Begin a committed effect of a shard."""
+    """Begins a committed effect of a shard."""
     load: Callable[[ShardT, PartitionLog], Iterator[None]] = load
     abandon: Callable[[int], None] = lambda number: None
-    """Forget the effects of a shard that is given up."""
+    """Drops the effects of a shard that is unloaded."""
 
 
 class ShardParts(NamedTuple):
-    """What the shards of any kind work with."""
+    """The objects that the shards of every kind work with."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
     metadata: ClusterMetadata
     partitions: Partitions
     spared: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Keeps the garbage collector from what is loaded within it."""
+    """A context whose new objects the garbage collector does not visit."""
 
 
 class _Loading(NamedTuple, Generic[ShardT]):
-    """A shard on its way."""
+    """A shard that is being loaded."""
 
     shard: ShardT
     partition: Partition
@@ -112,25 +112,25 @@ class Shards(Generic[ShardT]):
         self._shards: dict[int, ShardT] = {}
         self._commits: dict[int, ShardCommits] = {}
         self._turns: dict[int, list[Output]] = {}
-        """By shard: what it has said in this turn of the loop, from the first that writes."""
+        """By shard, its outputs of this turn of the loop, from the first with records."""
         self._loading: dict[int, _Loading[ShardT]] = {}
-        """In the order in which they are loaded."""
+        """The shards to load, in order."""
         self._is_loading_on = False
-        """Whether a turn of the loop goes on with them."""
+        """True if a turn of the loop is scheduled to load them."""
         self._damaged: set[int] = set()
-        """Led here, and nobody can read them; their keys have no coordinator."""
-        # When each timer fires is kept here: uvloop gives a handle that does not know it for a time
-        # that has come already.
+        """Shards of this broker whose log cannot be read; their keys have no coordinator."""
+        # The time of each timer is kept here: a uvloop handle does not know its time if that has
+        # already passed.
         self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
         self._due: dict[int, None] = {}
-        """Shards whose deadline has come, in turn: one of them in a turn of the loop."""
+        """Shards whose deadline has come, in order: one runs in each turn of the loop."""
         self._gone: list[ShardT] = []
-        """Unloaded, and not freed yet."""
+        """Shards that are unloaded and not freed yet."""
 
     # --- loading ---
 
     def follow_partitions(self) -> None:
-        """Have a shard for each partition of the topic that this broker leads."""
+        """Load or unload shards, to have one for each partition that this broker leads."""
         led = {
             partition.topic_partition.partition
             for partition in self._partitions.topic(self._kind.topic)
@@ -143,12 +143,12 @@ class Shards(Generic[ShardT]):
         self._damaged &= led
         for number in sorted(led - self._shards.keys() - self._loading.keys() - self._damaged):
             self._begin_to_load(number)
-        # What is spared is frozen: not at every change of the metadata, with nothing to load.
+        # `spared` freezes all objects, so it is not entered if there is no shard to load.
         if self._loading and not self._is_loading_on:
             self._go_on_loading()
 
     def _unload_shard(self, number: int) -> None:
-        """Send away who waits here: its keys have another coordinator now."""
+        """Unload a shard and refuse its waiting requests: its keys have another coordinator."""
         self._kind.abandon(number)
         self._commits.pop(number).refuse_all(ErrorCode.NOT_COORDINATOR)
         self._refuse(self._turns.pop(number, ()))
@@ -161,7 +161,7 @@ class Shards(Generic[ShardT]):
             running[1].cancel()
 
     def _let_go(self, shard: ShardT) -> None:
-        """Forget a shard soon, one a turn of the loop: to free one's groups takes milliseconds."""
+        """Free a shard in a later turn, one per turn: freeing its groups takes milliseconds."""
         if not self._gone:
             self._loop.call_soon(self._forget_one)
         self._gone.append(shard)
@@ -181,7 +181,7 @@ class Shards(Generic[ShardT]):
         return (yield from shard.loaded(self._now()))
 
     def _go_on_loading(self) -> None:
-        """Load one shard after another, for as long as a turn of the loop may take."""
+        """Load one shard after another, within the time of a turn of the loop."""
         end = self._loop.time() + _LOADING_SECONDS
         with self._spared():
             while self._loading and self._loop.time() < end:
@@ -216,7 +216,7 @@ class Shards(Generic[ShardT]):
             outlets,
             on_awaited=self._partitions.stir,
         )
-        # What the leader before has written, and nobody here knows yet to be committed.
+        # The records of the previous leader, whose commit this broker does not know yet.
         commits.note_append()
         self._run(number, said)
 
@@ -228,7 +228,7 @@ class Shards(Generic[ShardT]):
         return number
 
     def _validate_number(self, number: int) -> None:
-        """Refuse, unless this shard is here."""
+        """Raise the refusal, unless this shard is loaded."""
         if number in self._shards:
             return
         if number in self._loading:
@@ -263,7 +263,7 @@ class Shards(Generic[ShardT]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         asked: list[AskedShard] = []
         for number in sorted(self._shards):
-            if number in self._shards:  # It may have gone since.
+            if number in self._shards:  # It may have been unloaded since.
                 asked.append(self._ask(context, number, ask))
             yield None
         return asked
@@ -279,13 +279,13 @@ class Shards(Generic[ShardT]):
         return asked
 
     def _forget(self, asked: AskedShard) -> None:
-        """Tell the shard that nobody waits for its reply."""
+        """Tell the shard to drop a question: its connection is closed."""
         shard = self._shards.get(asked.shard_number)
         if shard is not None:
             self._run(asked.shard_number, shard.forget(asked, self._now()))
 
     def run_one_by_one(self, act: Callable[[ShardT], Output]) -> None:
-        """Put one input to every shard, one a turn: each may have very many keys."""
+        """Put one input to every shard, one per turn: each may have very many keys."""
         self._run_next(act, list(self._shards.items()))
 
     def _run_next(self, act: Callable[[ShardT], Output], left: list[tuple[int, ShardT]]) -> None:
@@ -297,7 +297,7 @@ class Shards(Generic[ShardT]):
         self._loop.call_soon(self._run_next, act, left)
 
     def stop(self) -> None:
-        """Stop all timers; what is not appended is not answered either."""
+        """Stop all timers; outputs that are not appended are not answered."""
         for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -307,7 +307,10 @@ class Shards(Generic[ShardT]):
     # --- effects ---
 
     def _run(self, number: int, output: Output) -> None:
-        """Take what a shard has said. Whoever writes ends its turn, by which the shard may go."""
+        """Queue an output for the end of the turn, or send its replies at once.
+
+        The records of a transaction end the turn, and a failed append unloads the shard.
+        """
         turn = self._turns.get(number)
         is_alone = output.transaction is not None
         if turn is not None:
@@ -324,14 +327,14 @@ class Shards(Generic[ShardT]):
             self._schedule(number)
 
     def _end_turns(self) -> None:
-        while self._turns:  # Who is told something may have a shard write again.
+        while self._turns:  # A reply may cause another shard to write.
             self._end_turn(next(iter(self._turns)))
 
     def _end_turn(self, number: int) -> None:
-        """Append what the shard has written in this turn, and have it told once committed."""
+        """Append the shard's records of this turn; the replies follow when they are committed."""
         turn = self._turns.pop(number, None)
         if turn is None:
-            return  # An append that failed for another shard took this one along.
+            return  # The failed append of another shard has unloaded this one.
         try:
             self._append(number, turn)
         except (KafkaError, OSError) as error:
@@ -354,7 +357,7 @@ class Shards(Generic[ShardT]):
                     timestamp_ms=timestamp_ms,
                     origin=AppendOrigin.COORDINATOR,
                     transaction=transaction_append(output),
-                    is_awaited=False,  # Who is owed an answer says so, in `ShardCommits`.
+                    is_awaited=False,  # `ShardCommits` notes the replies that wait.
                 )
 
     def _on_append_failed(self, number: int, turn: Iterable[Output], error: Exception) -> None:
@@ -366,7 +369,7 @@ class Shards(Generic[ShardT]):
         self.follow_partitions()
 
     def _refuse(self, turn: Iterable[Output]) -> None:
-        """Tell everyone to whom the shard has said something that it was nothing."""
+        """Refuse the requests whose outputs could not be appended."""
         for output in turn:
             for reply in output.replies:
                 self._deliver(self._kind.refuse(reply, ErrorCode.NOT_COORDINATOR))
@@ -379,7 +382,7 @@ class Shards(Generic[ShardT]):
     # --- time ---
 
     def _schedule(self, number: int) -> None:
-        """Keep one timer a shard; one that fires too early finds nothing due and is set again."""
+        """Set the one timer of a shard; a timer that fires too early is set again."""
         deadline_ms = self._shards[number].next_deadline_ms()
         running = self._timers.get(number)
         if deadline_ms is None:
@@ -401,7 +404,7 @@ class Shards(Generic[ShardT]):
         self._due[number] = None
 
     def _run_due(self) -> None:
-        """Run one shard whose deadline has come: all of them may have very much to do at once."""
+        """Run one shard whose deadline has come: all of them at once could block the loop."""
         number = next(iter(self._due), None)
         if number is None:
             return

@@ -1,12 +1,13 @@
 """Asks transaction coordinators whether partitions belong to a transaction (KIP-890).
 
-Before the first append of a transaction to a partition its leader asks the coordinator, with
-AddPartitionsToTxn: of an older producer, whether the partition was added; for one that has a new
-epoch in each transaction, to add it. Whoever appends waits meanwhile, with its connection, and
-brings the guard that was in force when the question was asked (`log/producers/verification.py`).
+Before the first append of a transaction to a partition, the partition's leader sends
+AddPartitionsToTxn to the coordinator. For an older producer it asks whether the partition was
+added; for a producer that has a new epoch in each transaction it asks to add the partition. The
+append waits for the answer, with its connection, and is made with the guard that was in force when
+the question was asked (`log/producers/verification.py`).
 
-Each coordinator is asked by one request at a time, with the transactions that have gathered: one
-question of each transactional id, the others follow.
+Each coordinator gets one request at a time, with the questions that wait: one question for each
+transactional id, the others follow in later requests.
 """
 
 import asyncio
@@ -43,11 +44,11 @@ FINAL_REFUSALS = {
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
 }
-"""After these nobody appends: asking again gets the same answer."""
+"""After these refusals the append is not made: another question would get the same answer."""
 
 
 class Wish(Enum):
-    """What a request in its version may ask for, and be told."""
+    """What the version of a Produce allows: the question, and the error codes of its answer."""
 
     VERIFY = "whether it belongs to it; TRANSACTION_ABORTABLE is not known"
     VERIFY_OR_ABORT = "whether it belongs to it"
@@ -65,32 +66,32 @@ class Producer(NamedTuple):
 Codes = Mapping[TopicPartition, ErrorCode]
 Guards = dict[TopicPartition, int]
 Verified = dict[TopicPartition, int | ErrorCode]
-"""The guard to append with, or why not."""
+"""The guard to append with, or the refusal."""
 
 
 class VerifierParts(NamedTuple):
-    """What the verifier works with."""
+    """The objects that the verifier works with."""
 
     loop: asyncio.AbstractEventLoop
     metadata: ClusterMetadata
     connect: Callable[[tuple[str, int]], ClientConnection]
     listener_name: str
-    """By which brokers reach each other."""
+    """The listener by which brokers reach each other."""
 
 
 class VerifierConfig(NamedTuple):
     """Its settings."""
 
     is_enabled: bool
-    """transaction.partition.verification.enable; to add partitions there is no choice."""
+    """transaction.partition.verification.enable; adding partitions cannot be disabled."""
     backoff_ms: int
     """add.partitions.to.txn.retry.backoff.ms"""
     backoff_max_ms: int
-    """add.partitions.to.txn.retry.backoff.max.ms: how long in all."""
+    """add.partitions.to.txn.retry.backoff.max.ms: the time for all attempts together."""
 
 
 class _Question:
-    """What one append asks."""
+    """The question of one append."""
 
     __slots__ = ("on_codes", "partitions", "producer", "wish")
 
@@ -124,7 +125,7 @@ class _Question:
 
 
 class _Coordinator:
-    """One broker that is asked. Invariant: at most one request is under way."""
+    """One coordinator's broker. Invariant: at most one request is under way."""
 
     __slots__ = ("connection", "queued", "under_way")
 
@@ -134,7 +135,7 @@ class _Coordinator:
         self.under_way: dict[str, _Question] = {}
 
     def take_next(self) -> dict[str, _Question]:
-        """Choose what the next request asks."""
+        """Choose the questions of the next request."""
         chosen: dict[str, _Question] = {}
         left: list[_Question] = []
         room = PARTITIONS_OF_A_CLIENT
@@ -169,9 +170,10 @@ class TransactionVerifier:
         wish: Wish,
         timestamp_ms: int,
     ) -> Steps[Verified]:
-        """Get the word of the coordinator, if need be, for appends that begin at these sequences.
+        """Ask the coordinator, if necessary, about appends that begin at these sequences.
 
-        What is not in the answer needs none: its transaction is open, or it is not led here.
+        A partition without a result needs no answer: its transaction is open, or it has another
+        leader.
         """
         if not self._config.is_enabled and wish is not Wish.ADD:
             return {}
@@ -212,10 +214,10 @@ class TransactionVerifier:
         return guards
 
     def _is_early(self, producer: Producer, guards: Guards, codes: Codes) -> bool:
-        """Tell whether the transaction before is not over, or was not when this was asked.
+        """Return whether the previous transaction is open, or was open at the time of the question.
 
-        A producer that has its new epoch goes on at once; its last markers may be under way still,
-        and the one that comes meanwhile takes the guard out of force.
+        A producer that has its new epoch goes on at once. Its last markers may still be under way,
+        and a marker that arrives meanwhile invalidates the guard.
         """
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
             return True
@@ -278,7 +280,7 @@ class TransactionVerifier:
         return None if found is None else (found.host, found.port)
 
     def on_brokers_changed(self) -> None:
-        """Do not wait for an answer of a broker that is gone, or has come back elsewhere."""
+        """Stop waiting for answers of brokers that are gone, or that have another address."""
         for broker_id, coordinator in list(self._coordinators.items()):
             if self._address_of(broker_id) != coordinator.connection.address:
                 self._drop(broker_id)
@@ -287,11 +289,11 @@ class TransactionVerifier:
         coordinator = self._coordinators.pop(broker_id)
         coordinator.connection.close()
         for question in (*coordinator.under_way.values(), *coordinator.queued):
-            # Not from within a change of the metadata: whoever goes on appends.
+            # Not within a change of the metadata: the continued requests append.
             self._loop.call_soon(question.refuse, ErrorCode.NETWORK_EXCEPTION)
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop all timers and connections."""
         for coordinator in self._coordinators.values():
             coordinator.connection.close()
 
@@ -319,7 +321,7 @@ class TransactionVerifier:
 def _codes_of(
     questions: Mapping[str, _Question], answer: Message | None
 ) -> Iterable[tuple[_Question, Codes]]:
-    """Give each question its answer; one that was left out is answered as if the line broke."""
+    """Answer each question; one without a result is answered like a broken connection."""
     refusal, results = ErrorCode.NETWORK_EXCEPTION, {}
     if isinstance(answer, AddPartitionsToTxnResponse):
         if answer.error_code:
@@ -337,13 +339,13 @@ def _codes_of(
 
 
 def _hidden(code: ErrorCode) -> ErrorCode:
-    """Keep from clients that this broker may not ask; it was not verified, and that is all."""
+    """Hide from clients that this broker is not authorized: they learn only of no verification."""
     is_ours = code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_TXN_STATE if is_ours else code
 
 
 def _told_to_client(code: ErrorCode, wish: Wish) -> ErrorCode:
-    """Say it in the words that a client of that version knows."""
+    """Return the error code that a client of that version knows."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code is ErrorCode.TRANSACTION_ABORTABLE and wish is Wish.VERIFY:

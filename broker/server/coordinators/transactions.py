@@ -26,7 +26,7 @@ class Transactions(Shards[TransactionShard]):
         markers: MarkerSenderParts,
     ) -> None:
         self._endings: dict[str, Later] = {}
-        """Who waits until a transaction is complete, by transactional id."""
+        """The requests that wait until a transaction is complete, by transactional id."""
         self.sender = MarkerSender(markers, self.coordinator_epoch, self._on_written)
         kind = ShardKind(
             TRANSACTION_STATE,
@@ -66,10 +66,10 @@ class Transactions(Shards[TransactionShard]):
         return shard.state.endings.missing(transactional_id) is not None
 
     def until_complete(self, number: int, transactional_id: str, most_ms: int) -> Later | None:
-        """Return what is done when the markers of a transaction are written, or after `most_ms`.
+        """Return a Later that is done when a transaction's markers are written, or after `most_ms`.
 
-        None when they are. Its coordinator may go meanwhile: then the time ends it. One request
-        waits for one id.
+        None if they are written. If the coordinator moves meanwhile, the time ends the wait. One
+        request at a time waits for a transactional id.
         """
         shard = self._shards.get(number)
         if shard is None or not self._is_ending(shard, transactional_id):

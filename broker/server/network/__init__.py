@@ -1,1 +1,1 @@
-"""Bytes in and out: listeners and connections, in both directions; which handler a frame is for."""
+"""Listeners, connections in both directions, and the dispatch of frames to their handlers."""

@@ -1,8 +1,8 @@
-"""Where the answers of another node are received: frames without a copy.
+"""The buffer that receives the answers of another node as frames, without a copy.
 
 A frame is received into one buffer that grows with the bytes that arrive, never with the announced
-length, and is used again for the next one. So what `next_frame` returns is valid until the next
-`receive`, and whoever wants to keep of it keeps a copy.
+length, and is used again for the next frame. The result of `next_frame` is therefore valid until
+the next `receive`, and a caller that keeps a part of it makes a copy.
 """
 
 import socket
@@ -16,7 +16,7 @@ MIN_ANSWER_BYTES = 4  # the correlation id
 
 
 class FrameSizeError(ValueError):
-    """The announced size of a frame is no size an answer may have."""
+    """The announced size of a frame is not a valid size of an answer."""
 
 
 class AnswerBuffer:
@@ -74,6 +74,6 @@ class AnswerBuffer:
         return frame
 
     def clear(self) -> None:
-        """Forget everything, and let the memory go."""
+        """Drop all bytes, and free the memory."""
         self._buffer = bytearray()
         self._start = self._end = 0

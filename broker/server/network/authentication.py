@@ -1,10 +1,10 @@
 """The frames of a connection that has to authenticate by SASL before anything else.
 
-Until it has, only ApiVersions, SaslHandshake and SaslAuthenticate are answered
-(`broker/security/sasl_session.py` has the table); everything else closes the connection. After that
-frames go to the dispatcher, and a client may authenticate again (KIP-368). A client that failed is
-told so after `connection.failed.authentication.delay.ms`, and then loses its connection: this slows
-down the guessing of passwords (KIP-306).
+Before the authentication is complete, only ApiVersions, SaslHandshake and SaslAuthenticate are
+answered (`broker/security/sasl_session.py` has the table); any other request closes the connection.
+After it, frames go to the dispatcher, and a client may authenticate again (KIP-368). A client whose
+authentication fails gets the refusal after `connection.failed.authentication.delay.ms`, and then
+its connection is closed: the delay slows down the guessing of passwords (KIP-306).
 """
 
 import asyncio
@@ -41,14 +41,14 @@ _read_api_key = struct.Struct(">h").unpack_from
 
 
 class SessionLimits(NamedTuple):
-    """What a session may do, and for how long."""
+    """The limits of a session: sizes of frames, delays and the longest time."""
 
     max_frame_bytes: int
-    """Of a request after authentication."""
+    """The largest request after authentication."""
     failure_delay_ms: int
     """connection.failed.authentication.delay.ms"""
     max_session_ms: int
-    """connections.max.reauth.ms; 0: for ever."""
+    """connections.max.reauth.ms; 0: a session never ends."""
 
 
 class AuthenticatingSink:
@@ -71,7 +71,7 @@ class AuthenticatingSink:
         """When the session ends if `connections.max.reauth.ms` is set, in seconds."""
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
-        """Answer what authentication is about, and everything else once it is complete."""
+        """Answer the requests of authentication, and all others once it is complete."""
         if not self._session.is_complete:
             return self._authenticating(connection, frame)
         if _read_api_key(frame)[0] in SASL_APIS:
@@ -160,7 +160,7 @@ class AuthenticatingSink:
         return [struct.pack(">i", len(answer)) + answer]
 
     def _note(self, connection: Connection) -> None:
-        """Let the connection have its principal once the client has proved it."""
+        """Set the principal of the connection once the client has proved it."""
         principal = self._session.principal
         if self._session.is_complete and principal is not None:
             connection.peer = connection.peer._replace(principal=principal)

@@ -2,11 +2,11 @@
 
 A connection reads into the shared buffer; only what is left of an unfinished frame moves into a
 buffer of its own, which grows with the bytes that ARRIVE and never with the length a client
-announces. A large one moves once more, into a mapping of its whole size, whose pages are there when
-something is written to them: to double a buffer of 64 MB held the loop up for 100 ms. Handlers
-finish with the bytes of a frame before they return, or hold their connection (`later`), which then
-neither gives its buffer back nor leaves the shared one to others: so no buffer is used again while
-a handler still looks at it.
+announces. A large frame moves once more, into a mapping of its whole size, whose pages take memory
+only when they are written: doubling a buffer of 64 MB blocked the loop for 100 ms. A handler
+finishes with the bytes of a frame before it returns, or holds its connection (`later`). A held
+connection keeps its buffer, and the shared buffer is replaced if the request lies in it. So no
+buffer is used again while a handler still reads it.
 """
 
 import mmap
@@ -16,7 +16,7 @@ SPARE_BYTES_MAX = 2 * 1024 * 1024
 SPARE_COUNT_MAX = 4
 FIRST_BYTES = 64 * 1024
 MOVED_BYTES_MAX = 8 * 1024 * 1024
-"""What has arrived is copied into a larger buffer up to here: some milliseconds."""
+"""Up to this size the bytes are copied into a larger buffer, which takes some milliseconds."""
 
 Buffer = bytearray | mmap.mmap
 
@@ -35,9 +35,9 @@ class ReceiveBuffers:
         self.shared = memoryview(bytearray(SHARED_BYTES))
 
     def begin(self, total_bytes: int) -> bytearray:
-        """Return a buffer for the beginning of a frame: a spare one that takes all of it, if any.
+        """Return a buffer for the beginning of a frame: a spare one that has room for all, if any.
 
-        What is there already costs nothing more, however little of the frame ever arrives.
+        A spare buffer takes no further memory, even if most of the frame never arrives.
         """
         fitting = [spare for spare in self._spares if len(spare) >= total_bytes]
         if not fitting:
@@ -47,9 +47,9 @@ class ReceiveBuffers:
         return best
 
     def take(self, minimum_bytes: int) -> bytearray:
-        """Return a buffer of at least `minimum_bytes`, a spare one where it fits.
+        """Return a buffer of at least `minimum_bytes`, a spare one if there is one of this size.
 
-        Sizes are powers of two, so that the next frame, of a few bytes more, fits as well.
+        Sizes are powers of two, so that a next frame of a few bytes more fits as well.
         """
         for spare in self._spares:
             if len(spare) >= minimum_bytes:
@@ -61,7 +61,7 @@ class ReceiveBuffers:
         self._spares = [other for other in self._spares if other is not spare]
 
     def give_back(self, buffer: Buffer) -> None:
-        """Keep `buffer` for the next large frame, unless it is too large or we have enough."""
+        """Keep `buffer` for the next large frame, unless it is too large or there are enough."""
         if isinstance(buffer, mmap.mmap) or len(buffer) > SPARE_BYTES_MAX:
             return
         self._spares.append(buffer)
@@ -75,13 +75,13 @@ class PartialFrame:
     __slots__ = ("buffer", "filled_bytes", "total_bytes")
 
     def __init__(self, buffers: ReceiveBuffers, start: memoryview, total_bytes: int) -> None:
-        self.total_bytes = total_bytes  # 0 while fewer than four bytes are here
+        self.total_bytes = total_bytes  # 0 until four bytes have arrived
         self.filled_bytes = len(start)
         self.buffer: Buffer = buffers.begin(total_bytes or 4)
         self.buffer[: self.filled_bytes] = start
 
     def writable(self, buffers: ReceiveBuffers) -> memoryview:
-        """Return where the next bytes of this frame go: at most up to its end."""
+        """Return the part of the buffer for the next bytes of this frame, at most up to its end."""
         end = self.total_bytes or 4
         if self.filled_bytes == len(self.buffer) and self.filled_bytes < end:
             larger = self._larger(buffers, end)

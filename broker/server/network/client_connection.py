@@ -1,23 +1,23 @@
-"""Requests to one other node over one connection, which is opened when there is something to ask.
+"""Requests to one other node over one connection, which is opened for the first request.
 
-Where the other node's listener demands it, a new connection begins with a TLS handshake, and it
+If the other node's listener requires it, a new connection begins with a TLS handshake, and it
 authenticates by SASL before the first request (`broker/security/sasl_client.py`).
 
-A connection begins with ApiVersions, as every Kafka client's does: what the other node serves
-decides in which version it is asked (KIP-35), so that nodes of two releases understand each other
-while a cluster is upgraded. A request that it does not serve in any version fails, as one whose
-connection broke does.
+A connection begins with ApiVersions, as every Kafka client's does: the versions that the other node
+serves decide the version of each request (KIP-35), so that nodes of two releases understand each
+other while a cluster is upgraded. A request that the other node serves in no version fails like a
+request whose connection broke.
 
 Answers come in the order of the requests. With `lends_answers` the record batches of one are views
 of the receive buffer, valid until `on_answer` returns or, when that has called `pause`, until
 `resume`.
 
-A request that is not answered in time breaks the
-connection: what is silent for so long may be half open, and a new one gets through sooner. A broken
-connection fails everything that waits on it. The next request opens a new one, at once the first
-time, then a pause after the last failure that doubles up to MAX_BACKOFF_MS, so that a node that is
-down costs next to nothing; a sign of life from it (`wake`) ends the pause. Who has not been asked
-for longer than that is tried at once: it may be back, and what is asked now may be a vote.
+A request that is not answered in time breaks the connection, which may be half open: a new
+connection reaches the node sooner. When a connection breaks, every request that waits on it fails.
+The next request opens a new connection: at once the first time, later after a pause that begins at
+the last failure and doubles up to MAX_BACKOFF_MS, so that a node that is down costs almost nothing.
+A sign of life from the node (`wake`) ends the pause. A node that got no request for longer than the
+pause is tried at once: it may be back, and the request may be for a vote.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ log = logging.getLogger("millrace.quorum.connection")
 MAX_BACKOFF_MS = 500
 SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 1
 GREETING_VERSION = 0
-"""Of ApiVersions: every node serves it, and its answer has all that is needed."""
+"""The version of ApiVersions: every node serves it, and its answer has all that is needed."""
 
 Served = dict[int, tuple[int, int]]
 """The lowest and the highest version of each API."""
@@ -70,7 +70,7 @@ class ClientSettings(NamedTuple):
     retry_backoff_ms: int
     security: ClientSecurity = ClientSecurity()
     tls: ssl.SSLContext | None = None
-    """Made once for all connections, where `security` has TLS."""
+    """Made once for all connections; None if `security` has no TLS."""
 
 
 def client_settings(config: BrokerConfig, security: ClientSecurity) -> ClientSettings:
@@ -109,7 +109,7 @@ class _Waiting:
 
 
 class ClientConnection:
-    """See the module. At most one of `_dial`, `_handshake`, `_pause` and `_socket` is there."""
+    """See the module. At most one of `_dial`, `_handshake`, `_pause` and `_socket` is set."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class ClientConnection:
         self._is_writing = False
         self._unsent = bytearray()
         self._served: Served | None = None
-        """The versions of each API that the other node serves; None until it has said."""
+        """The versions of each API that the other node serves; None until it has answered."""
         self._failure_count = 0
         self._failed_at_s = 0.0
         self._next_correlation_id = 0
@@ -143,7 +143,7 @@ class ClientConnection:
     def ask(self, request: Message, api_version: int, timeout_ms: int, on_answer: OnAnswer) -> None:
         """Send a request, in this version or the highest below it that the other node serves.
 
-        `on_answer` is called once, later, unless `close` comes before.
+        `on_answer` is called once, later, unless `close` is called first.
         """
         waiting = self._prepare(request, api_version, on_answer)
         waiting.timer = self._loop.call_later(timeout_ms / 1000, self._on_timeout)
@@ -155,7 +155,7 @@ class ClientConnection:
 
     @property
     def _is_apart(self) -> bool:
-        """Whether there is no connection, and none on its way."""
+        """True if there is no connection, and none is being opened."""
         parts = (self._socket, self._dial, self._handshake, self._pause)
         return all(part is None for part in parts)
 
@@ -176,14 +176,14 @@ class ClientConnection:
         )
 
     def wake(self) -> None:
-        """Take note that the other node lives: do not wait any longer with connecting to it."""
+        """End the pause before the next attempt to connect: the other node is alive."""
         self._failure_count = 0
         if self._pause is not None:
             self._pause.cancel()
             self._connect()
 
     def close(self) -> None:
-        """Drop the connection, and everything that waits, without a word."""
+        """Drop the connection and all waiting requests; no callback is called."""
         self._disconnect()
         for waiting in self._waiting:
             _cancel(waiting.timer)
@@ -212,7 +212,7 @@ class ClientConnection:
         if isinstance(result, OSError):
             self._fail_to_connect(result)
             return
-        # Until there is an answer: what accepts and closes again is no better than what refuses.
+        # Only an answer resets it: a port that accepts and closes is no better than a refusal.
         self._failure_count += 1
         if self._settings.tls is None:
             self._begin(result)
@@ -246,11 +246,11 @@ class ClientConnection:
         self._greet()
 
     def _greet(self) -> None:
-        """Ask first what is served; the requests that wait bring its time limit."""
+        """Send ApiVersions first; the time limits of the waiting requests apply to it too."""
         self._ask_first(ApiVersionsRequest(), GREETING_VERSION, self._on_greeted)
 
     def _ask_first(self, request: Message, api_version: int, on_answer: OnAnswer) -> None:
-        """Ask before everything that waits."""
+        """Send a request before all that wait."""
         first = self._prepare(request, api_version, on_answer)
         assert first.frame is not None
         self._unsent += first.frame
@@ -276,7 +276,7 @@ class ClientConnection:
         self._send_waiting()
 
     def _authenticate(self, served: Served) -> None:
-        """Have the other node know who asks, and then ask."""
+        """Authenticate with the other node, and then send the requests."""
         security = self._settings.security
         client = client_of(security.mechanism, security.user, security.password, random_uuid().hex)
 
@@ -334,7 +334,7 @@ class ClientConnection:
         self._unsent.clear()
 
     def _break(self) -> None:
-        """Fail everything that waits; whoever asks again from there opens a new connection."""
+        """Fail all waiting requests; a caller that asks again at once opens a new connection."""
         self._failed_at_s = self._loop.time()
         self._disconnect()
         failed, self._waiting = self._waiting, deque()
@@ -368,7 +368,7 @@ class ClientConnection:
         self._flush()
 
     def _frame_as_served(self, waiting: _Waiting) -> bytes | None:
-        """Give a request's bytes in a version that both nodes know; None when there is none."""
+        """Return a request's bytes in a version that both nodes know; None when there is none."""
         assert self._served is not None
         lowest, highest = self._served.get(waiting.api_key, (0, -1))
         version = min(waiting.api_version, highest)
@@ -380,7 +380,7 @@ class ClientConnection:
         try:
             return self._encode(waiting)
         except EncodeError:
-            # It asks for something that this version has no words for.
+            # The request has a field that this version lacks.
             return None
 
     def _flush(self) -> None:
@@ -392,11 +392,11 @@ class ClientConnection:
         except BlockingIOError:
             self._write_later(True)
         except OSError:
-            # Not from within `ask`: its caller does not expect its own failure yet.
+            # Not within `ask`: its caller does not expect a failure before `ask` returns.
             self._loop.call_soon(self._break_socket, self._socket)
 
     def _write_later(self, wanted: bool) -> None:
-        # Not every time: what the loop is told, it tells the kernel.
+        # Only when it changes: each registration with the loop is a system call.
         if wanted == self._is_writing:
             return
         assert self._socket is not None
@@ -413,13 +413,13 @@ class ClientConnection:
     # Receiving.
 
     def pause(self) -> None:
-        """Receive no more for now: whoever was answered is not done with the answer."""
+        """Stop receiving: the caller still reads the answer."""
         self._is_paused = True
         if self._socket is not None:
             self._loop.remove_reader(self._socket.fileno())
 
     def resume(self) -> None:
-        """Go on after `pause`, with the answers that are here already."""
+        """Go on after `pause`, first with the answers that are already received."""
         if not self._is_paused:
             return
         self._is_paused = False
@@ -431,7 +431,7 @@ class ClientConnection:
 
     def _on_readable(self) -> None:
         if self._socket is None or self._is_paused:
-            return  # Told of bytes that TLS holds, after the socket was given up or rests.
+            return  # A notice of bytes that TLS holds, after the socket was closed or paused.
         try:
             count = self._received.receive(self._socket)
         except BlockingIOError:
@@ -477,7 +477,7 @@ class ClientConnection:
 
 
 def compute_pause_ms(failure_count: int, retry_backoff_ms: int, *, since_failure_ms: int) -> int:
-    """Give how long not to connect yet, so long after the last one of so many failures in a row."""
+    """Return how long to wait before connecting, from the number and time of the last failures."""
     if failure_count == 0:
         return 0
     pause_ms = min(retry_backoff_ms << min(failure_count - 1, 16), MAX_BACKOFF_MS)

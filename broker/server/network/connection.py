@@ -6,14 +6,14 @@ not made at once is a generator (`later`): it gets a `Place`, and later answers 
 because Kafka answers in request order.
 
 The connection is in one of six states. "Making" is the place whose generator holds the connection;
-"backlog" are bytes that are received and whose requests are not begun.
+"backlog" is the received bytes whose requests are not begun.
 
     state    making            backlog  continues with
     READING  none              none     bytes from the socket
     MAKING   can go on         any      the turn of its place
-    HELD     waits             any      the Later that it waits for
+    HELD     waits             any      the Later that the place waits for
     BEHIND   none              some     the turn of the connection
-    FULL     none              any      answers that are made, or that the client reads
+    FULL     none              any      answers that become ready, or that the client reads
     CLOSED   none              none     nothing
 
 `TRANSITIONS` has the ways between them; `_settle` finds the state after every event.
@@ -23,7 +23,7 @@ Invariants:
 - a turn ends after TURN_SECONDS and the request, or the step of a generator, begun by then;
 - at most MAX_REQUESTS_IN_FLIGHT requests wait for an answer, and while more than MAX_UNSENT_BYTES
   wait to be sent no request is begun: a client that never reads its answers fills its own buffers;
-- a client that is gone is noticed whether or not it is read from, and its answers go with it;
+- a closed connection is noticed whether or not it is read from, and its answers are dropped;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
 """
 
@@ -50,7 +50,7 @@ MAX_UNSENT_BYTES = 4 * 1024 * 1024
 MIN_FRAME_BYTES = 8  # api key, version, correlation id
 
 Making = Steps[list[Part] | None]
-"""Makes one answer; None: the client wants none."""
+"""A generator that returns one answer, or None if the client wants none."""
 _read_size = struct.Struct(">i").unpack_from
 
 
@@ -68,24 +68,24 @@ class State(IntEnum):
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.READING: frozenset(State) - {State.READING},
     State.MAKING: frozenset(State) - {State.MAKING},
-    # What it waited for has happened: its turn comes, or it is done.
+    # The awaited event has happened: the place gets its turn, or is done.
     State.HELD: frozenset(State) - {State.HELD},
     State.BEHIND: frozenset(State) - {State.BEHIND},
-    # Nothing is begun here, so nothing can come to hold the connection.
+    # No request is begun in this state, so no place can begin to hold the connection.
     State.FULL: frozenset({State.READING, State.BEHIND, State.CLOSED}),
     State.CLOSED: frozenset(),
 }
 
 
 class FrameSink(Protocol):
-    """Whoever takes the frames of a connection."""
+    """The receiver of the frames of a connection."""
 
     def on_frame(self, connection: "Connection", frame: memoryview) -> list[Part] | Making | None:
-        """Return the answer, or the generator that makes it; None when the client wants none."""
+        """Return the answer, or the generator that makes it; None if the client wants none."""
         ...
 
     def on_closed(self, connection: "Connection") -> None:
-        """Learn that the connection is gone."""
+        """Handle the end of the connection."""
         ...
 
 
@@ -102,7 +102,7 @@ class Place:
 
     @property
     def holds(self) -> bool:
-        """Whether no other request may be begun before this one goes on."""
+        """True if no other request may be begun before this one goes on."""
         return self.awaited is None or self.awaited.holds
 
 
@@ -150,7 +150,7 @@ class Connection:
         self._backlog: memoryview | None = None
         self._making: Place | None = None
         self.places: deque[Place] = deque()
-        """Of the answers that are not sent, except those at the front that wait in `_unsent`."""
+        """The places of answers that are not sent, except those at the front, in `_unsent`."""
         self._unsent = unsent_of(accepted)
         self._is_in_turn = False
         self._is_queued = False  # for a turn
@@ -166,21 +166,21 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the client is gone, or was sent away."""
+        """True if either side has closed the connection."""
         return self.state is State.CLOSED
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is owed: only such a connection may be closed for being idle."""
+        """True if no answer is owed: only such a connection may be closed for being idle."""
         return not self.places and not self._unsent.parts
 
     # --- reading ---
 
     def on_readable(self) -> None:
-        """Answer what the socket has, for one turn."""
+        """Answer the requests that the socket has, for one turn."""
         if self.state is not State.READING:
             self._read(False)
-            # While it is held nothing else tells that the client has gone.
+            # While the connection is held, only this shows that the client has closed it.
             self._watch(self.state is State.HELD)
             return
         self.last_active = now = self._turns.now()
@@ -200,22 +200,22 @@ class Connection:
             self._settle()
 
     def _fail(self, error: Exception) -> None:
-        """Close: a bug costs the client its connection, and the node lives on."""
+        """Close the connection after a bug in the code; the node goes on."""
         log.error("request failed client_host=%s", self.peer.host, exc_info=error)
         self.close()
 
     def _receive(self) -> None:
-        """Read once into the shared buffer, and handle what came."""
+        """Read once into the shared buffer, and handle the bytes."""
         shared = self._buffers.shared
         try:
             count = self._socket.recv_into(shared)
         except BlockingIOError:
             return
-        except OSError:  # reset, or lost: not even keep-alives are answered
+        except OSError:  # reset, or lost: keep-alives are not answered
             count = 0
         size = count - 4
         if MIN_FRAME_BYTES <= size <= self.max_frame_bytes and size == _read_size(shared)[0]:
-            self._begin(shared[4:count])  # Most often: one request, and nothing else.
+            self._begin(shared[4:count])  # The most frequent case: one whole request.
         elif count:
             self._consume(shared[:count])
         else:
@@ -273,7 +273,7 @@ class Connection:
             self._partial = PartialFrame(self._buffers, rest, total)
 
     def _set_aside(self, rest: memoryview) -> None:
-        """Keep what is read and not begun; the shared buffer itself is needed by others."""
+        """Copy what is read and not begun; other connections need the shared buffer."""
         self._backlog = memoryview(bytes(rest)) if rest.obj is self._buffers.shared.obj else rest
 
     def _is_size_allowed(self, size: int) -> bool:
@@ -286,7 +286,7 @@ class Connection:
     # --- making answers ---
 
     def _begin(self, frame: memoryview) -> None:
-        """Have one request answered, or begin with that."""
+        """Answer one request, or begin to."""
         answer = self._sink.on_frame(self, frame)
         if answer is None:
             return
@@ -319,7 +319,7 @@ class Connection:
             while True:
                 awaited = steps.send(value)
                 value = None
-                if self.state is State.CLOSED:  # By its handler, for whose answer nobody waits.
+                if self.state is State.CLOSED:  # The handler closed it, and its answer is not sent.
                     if awaited is not None:
                         awaited.abandon()
                     return
@@ -344,7 +344,7 @@ class Connection:
         self._go_on(place)
 
     def _go_on(self, place: Place) -> None:
-        """Go on with a place: its turn has come, or what it waited for has happened."""
+        """Go on with a place: its turn has come, or the event it waited for has happened."""
         if self.state is State.CLOSED:
             return
         try:
@@ -380,7 +380,7 @@ class Connection:
     # --- the state ---
 
     def _is_full(self) -> bool:
-        """Whether too many answers are still to come; sends some of them first, so it may close."""
+        """Return True if too many answers are owed; send some first, which may close it."""
         if self._unsent.size_bytes > MAX_UNSENT_BYTES:
             self._flush()
         return (
@@ -388,7 +388,7 @@ class Connection:
         )
 
     def _settle(self) -> None:
-        """Send what is made, and find the state that follows."""
+        """Send the answers that are made, and find the state that follows."""
         unsent = self._unsent
         if unsent.parts:
             self._flush()
@@ -407,7 +407,7 @@ class Connection:
             self._is_queued = True
             self._turns.wait(self._on_turn)
         elif state is State.FULL:
-            # A client that owes us its reading is noticed by the writing.
+            # While answers wait to be sent, writing shows that the client has closed.
             self._watch(len(self.places) >= MAX_REQUESTS_IN_FLIGHT)
 
     def _enter(self, state: State) -> None:
@@ -417,7 +417,7 @@ class Connection:
             self._read(True)
         elif state is State.FULL:
             self._read(False)
-        # While it is held and not read from, nothing else tells that the client has gone.
+        # While it is held and not read from, only this shows that the client has closed.
         self._watch(state is State.HELD and not self._is_reading)
 
     def _read(self, wanted: bool) -> None:
@@ -431,7 +431,7 @@ class Connection:
                 self._loop.remove_reader(self._socket.fileno())
 
     def _watch(self, wanted: bool) -> None:
-        """Watch for the client's end in the place of reading, or no longer."""
+        """Begin to watch for the client's end instead of reading, or stop that."""
         if wanted != self._is_watched:
             self._is_watched = wanted
             if wanted:
@@ -442,7 +442,7 @@ class Connection:
     # --- sending ---
 
     def _flush(self) -> None:
-        """Send what is there, unless the socket has yet to take what came before."""
+        """Send what is there, unless earlier bytes still wait for the socket."""
         if not self._is_writing:
             try:
                 if not self._unsent.send():
@@ -462,7 +462,7 @@ class Connection:
         self._settle()
 
     def close(self) -> None:
-        """Close the socket and forget every answer that was still to come."""
+        """Close the socket and drop every answer that is owed."""
         if self.is_closed:
             return
         descriptor = self._socket.fileno()

@@ -1,8 +1,8 @@
 """Opening one TCP connection from the event loop, without a task of its own.
 
-A host name is resolved on a thread, for a resolver may be silent for seconds; an address needs
-none. All addresses of a name are tried, one after the other. That a port *refuses* is told apart
-from all other failures: only a machine that is up and has no such process says so.
+A host name is resolved on a thread, because a resolver may take seconds; an address needs none. All
+addresses of a name are tried, one after the other. A port that *refuses* is told apart from all
+other failures: only a machine that is up, and has no process on that port, refuses.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ Address = tuple[Any, ...]
 
 
 class Dial:
-    """One attempt; `on_done` is called once, later, with the socket or with what went wrong."""
+    """One attempt; `on_done` is called once, later, with the socket or with the error."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Dial:
             loop.call_soon(self._next)
 
     def cancel(self) -> None:
-        """Give up; `on_done` is not called any more."""
+        """Stop; `on_done` is not called after this."""
         self._on_done = None
         self._timer.cancel()
         self._drop_socket()
@@ -75,7 +75,7 @@ class Dial:
 
     def _on_code(self, connecting: socket.socket, code: int) -> None:
         if not code and connecting.getsockname() == connecting.getpeername():
-            # Nobody listens, and the system happened to pick that very port for this end.
+            # No process listens, and the system chose that same port for this end.
             code = errno.ECONNREFUSED
         if code:
             self._note(OSError(code, os.strerror(code)))
@@ -87,7 +87,7 @@ class Dial:
         self._finish(connecting)
 
     def _note(self, error: OSError) -> None:
-        """Keep an error; that one address refuses proves nothing if another only is silent."""
+        """Keep an error; one address that refuses proves nothing if another does not answer."""
         was_refused = isinstance(self._error, ConnectionRefusedError)
         if was_refused or self._error.errno == errno.EHOSTUNREACH:
             self._error = error
@@ -110,7 +110,7 @@ class Dial:
 
 
 def _family_of(host: str) -> int | None:
-    """Give the family of a literal address, None for a name."""
+    """Return the family of a literal address, None for a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)

@@ -1,11 +1,11 @@
-"""From a frame to its handler and back to bytes.
+"""Decodes a frame, runs its handler, and encodes the answer.
 
 A handler is given the request's context and the decoded message. It returns the response, or
-`NO_RESPONSE` (Produce with acks=0); one that has to wait, or whose answer can be huge, is a
+`NO_RESPONSE` (Produce with acks=0). A handler that has to wait, or whose answer can be huge, is a
 generator that returns the same (`later`). A handler is made at the first request of its API.
 
 A frame of more than 64 KB is decoded in pieces, and an answer of a generator with more than
-ENTRIES_AT_ONCE entries is encoded in pieces, so that no request keeps the loop from the others.
+ENTRIES_AT_ONCE entries is encoded in pieces, so that no request blocks the loop.
 """
 
 import logging
@@ -34,7 +34,7 @@ from broker.server.network.sending import Part
 log = logging.getLogger("millrace.dispatch")
 
 ENTRIES_AT_ONCE = 1_024
-"""So many entries of an answer are encoded within a millisecond or two."""
+"""This many entries of an answer are encoded within one or two milliseconds."""
 
 
 class NoResponse(Enum):
@@ -49,7 +49,7 @@ Answer = Message | NoResponse
 
 
 class RequestContext(NamedTuple):
-    """One request on its way: who asks, and in which version."""
+    """One request that is being handled: its version, and the client that sent it."""
 
     connection: Connection
     header: RequestHeader
@@ -59,7 +59,7 @@ class RequestContext(NamedTuple):
 Handler = Callable[[RequestContext, Any], Answer | Steps[Answer]]
 
 encode = cast(Callable[[RequestHeader, Message], list[Part]], encode_response)
-"""Encodes an answer; the only regions a response ever holds are the log's."""
+"""Encodes an answer; the only file regions in a response are those of the log."""
 
 
 class Dispatcher:
@@ -95,7 +95,7 @@ class Dispatcher:
         self._request_counts[api_key] += 1
         if connection.places and api_key != ApiKey.FETCH:
             self._on_queued(connection)
-        # Without the call that a named tuple's own constructor is.
+        # `tuple.__new__` saves the call of the named tuple's own constructor.
         context = tuple.__new__(RequestContext, (connection, header, header.api_version))
         if not isinstance(message, Message):
             return decoded_in_pieces(context, message, handler)
@@ -108,7 +108,7 @@ class Dispatcher:
         return None if answer is NO_RESPONSE else making(header, answer)
 
     def on_closed(self, connection: Connection) -> None:
-        """Forget everything that belongs to a connection that is gone."""
+        """Drop everything that belongs to a closed connection."""
         self._on_closed(connection)
 
     def _find_handler(self, api_key: int) -> Handler | None:
@@ -120,7 +120,7 @@ class Dispatcher:
     def _answer_unsupported(
         self, connection: Connection, header: RequestHeader
     ) -> list[Part] | None:
-        """ApiVersions answers in version 0 with error 35 (KIP-511); others lose the connection."""
+        """Answer ApiVersions in version 0 with error 35 (KIP-511); close for any other API."""
         if header.api_key != ApiKey.API_VERSIONS:
             log.warning(
                 "closed: unsupported request api_key=%d api_version=%d client=%s",
@@ -139,7 +139,7 @@ class Dispatcher:
 
 
 def making(header: RequestHeader, steps: Steps[Answer]) -> Making:
-    """Let a handler's generator come to its answer, and encode that."""
+    """Run a handler's generator until it returns the answer, and encode that."""
     try:
         answer = yield from steps
     except KafkaError as error:
@@ -150,7 +150,7 @@ def making(header: RequestHeader, steps: Steps[Answer]) -> Making:
 def decoded_in_pieces(
     context: RequestContext, pieces: Generator[None, None, Message], handler: Handler
 ) -> Making:
-    """Decode a large request in pieces, then have it handled."""
+    """Decode a large request in pieces, then run its handler."""
     try:
         message = yield from pieces
     except DecodeError as error:
@@ -174,7 +174,7 @@ def _encoded(header: RequestHeader, answer: Answer) -> Making:
 
 
 def has_more_than(count: int, message: Message) -> bool:
-    """Tell whether there are more entries than so many in all arrays of a message together."""
+    """Return whether all arrays of a message have more entries together than the limit."""
     left: list[Struct] = [message]
     while left:
         struct = left.pop()
@@ -191,7 +191,7 @@ def has_more_than(count: int, message: Message) -> bool:
 
 @cache
 def _arrays_of(struct: type[Struct]) -> tuple[tuple[str, bool], ...]:
-    """Name the arrays of a struct; with each, whether its entries have arrays."""
+    """Return the names of the arrays of a struct, each with whether its entries have arrays."""
     return tuple(
         (name, isinstance(field.element, type) and bool(_arrays_of(field.element)))
         for name, field in struct.__fields__.items()

@@ -1,8 +1,8 @@
-"""How clients come in through one listener: a plain socket, TLS, SASL, or both.
+"""Makes the client connections of one listener: plain, with TLS, with SASL, or with both.
 
-A connection is made when the TLS handshake is done, if there is one; its principal is then that of
-the client's certificate. With SASL it begins with its authentication (`authentication.py`), until
-which its frames are small.
+With TLS a connection is made after the handshake, and its principal is that of the client's
+certificate. With SASL a connection begins with its authentication (`authentication.py`); until that
+is complete, only small frames are accepted.
 """
 
 import asyncio
@@ -56,13 +56,13 @@ class Door:
 
     @property
     def has_handshake(self) -> bool:
-        """Whether `shake_hands` comes before `connect`."""
+        """True if `shake_hands` has to be called before `connect`."""
         return self._tls is not None
 
     def shake_hands(
         self, accepted: socket.socket, on_done: Callable[[Shaken], None]
     ) -> TlsHandshake:
-        """Begin the TLS handshake of an accepted socket; raises OSError if it is gone already."""
+        """Begin the TLS handshake of an accepted socket; raises OSError if it is closed already."""
         assert self._tls is not None, self._listener_name
         wrapped = self._tls.current().wrap_socket(
             accepted, server_side=True, do_handshake_on_connect=False
@@ -84,7 +84,7 @@ class Door:
         )
 
     def _certified(self, connected: socket.socket | TlsSocket) -> str:
-        """Return the principal that a certificate proves; SASL's comes later."""
+        """Return the principal that a certificate proves; that of SASL is set later."""
         tls = self._security.tls
         if not isinstance(connected, TlsSocket) or tls is None or self._security.sasl is not None:
             return ANONYMOUS

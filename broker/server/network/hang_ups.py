@@ -1,9 +1,9 @@
 """Notices that a client is gone while nothing is read from its connection.
 
-Who reads sees the end of the stream; who has stopped reading, because too many answers are still to
-come, would never see it, and the answers would wait for a client that is not there. One epoll of
-its own watches such sockets for nothing but their end (EPOLLRDHUP) and is itself watched by the
-loop. Where there is no epoll the end is seen when reading goes on.
+A connection that is read from shows the end of its stream. A connection that is not read from,
+because too many answers are owed, does not: its answers would wait for a client that has gone. A
+separate epoll watches such sockets only for their end (EPOLLRDHUP), and the loop watches that
+epoll. On a system without epoll the end is noticed when reading goes on.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class HangUps:
         self._epoll.register(descriptor, select.EPOLLRDHUP)
 
     def unwatch(self, descriptor: int) -> None:
-        """Watch it no longer, if it was watched at all."""
+        """Stop watching a descriptor; one that is not watched is ignored."""
         if self._watched.pop(descriptor, None) is not None and self._epoll is not None:
             self._epoll.unregister(descriptor)
 

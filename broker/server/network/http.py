@@ -1,8 +1,8 @@
 """The broker's own small web server: /health/live, /health/ready, /metrics, and `/` for browsers.
 
-HTTP itself is h11's; aiohttp would cost an idle broker a fifth of a second and 20 MB. Making a page
-may take milliseconds, and a client may ask for a thousand at once: each page is a turn (`turns`),
-and none is made for a client that does not read those it has.
+h11 parses HTTP; aiohttp would cost an idle broker a fifth of a second and 20 MB. A page may take
+milliseconds to make, and a client may ask for a thousand at once: each page is a turn (`turns`),
+and no page is made for a client that does not read the earlier ones.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ log = logging.getLogger("millrace.http")
 MAX_REQUEST_BYTES = 16 * 1024
 MAX_CONNECTIONS = 200
 SILENT_SECONDS = 30.0
-"""A connection is closed when no whole request came, or nothing was read, in so long."""
+"""A connection is closed when no whole request came, or no answer was read, in this time."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Page(NamedTuple):
-    """What is answered to a request."""
+    """The answer to a request."""
 
     status: int
     content_type: str
@@ -39,14 +39,14 @@ class Page(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Who asks for a page: what it takes, and where it believes to be."""
+    """The headers of a request for a page: accepted types, and the host as the client has it."""
 
     accept: str
     host: str
 
 
 FrontPage = Callable[[Asked], Page | None]
-"""Returns the page of `/`; None for whoever is not to see one."""
+"""Returns the page of `/`; None if there is no page for this client."""
 
 
 def _no_front_page(_: Asked) -> None:
@@ -54,7 +54,7 @@ def _no_front_page(_: Asked) -> None:
 
 
 class HttpServer:
-    """Serves pages by path; knows nothing of what is on them."""
+    """Serves pages by path; it does not know their content."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class HttpServer:
         return int(listening.getsockname()[1])
 
     def answer(self, request: h11.Request) -> Page:
-        """Return the page that a request asks for, or why there is none."""
+        """Return the page that a request asks for, or an error page."""
         if request.method not in {b"GET", b"HEAD"}:
             return problem(405, "Method Not Allowed")
         asked = _asked(request)
@@ -136,7 +136,7 @@ class _HttpConnection(asyncio.Protocol):
             self._silence.cancel()
 
     def _wait_for_request(self) -> None:
-        """Give the client up when no whole request comes; part of one changes nothing."""
+        """Close the connection if no whole request comes; a part of one does not reset the time."""
         assert self._transport is not None
         if self._silence is not None:
             self._silence.cancel()
@@ -185,7 +185,7 @@ class _HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _answer_one(self) -> bool:
-        """Answer the next request; whether there was one."""
+        """Answer the next request; return whether there was one."""
         while True:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):

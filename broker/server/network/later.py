@@ -1,8 +1,8 @@
 """The one way to answer later.
 
 A handler that has to wait is a generator. It yields the `Later` that it waits for, is continued
-with that one's value, and returns the answer. In a long piece of work it yields None now and then,
-so that other connections get their turn.
+with its value, and returns the answer. A long piece of work yields None at intervals, so that other
+connections get their turn.
 
     def handle(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[Answer]:
         questions = [self._ask(context, group_id) for group_id in request.groups_names]
@@ -12,9 +12,9 @@ so that other connections get their turn.
         return DeleteGroupsResponse(results=results)
 
 While a handler waits, the connection begins its next requests; their answers leave after this one.
-A Later that `holds` the connection is for a handler that is not done with its request: what follows
-must not overtake it, and the bytes of its frame stay where they are. After any other wait nothing
-may look at the frame.
+A Later that `holds` the connection is for a handler that is not done with its request: the next
+requests must not overtake it, and the bytes of its frame stay valid. After any other wait a handler
+must not read the frame.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -24,13 +24,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ITEMS_PER_STEP = 32
-"""For what takes some microseconds each."""
+"""For items that take some microseconds each."""
 Steps = Generator["Later | None", Any, R]
 """Work that waits, or lets others have a turn, and returns an R."""
 
 
 class Later:
-    """Something that happens once. `abandon` is called instead of waiting on when nobody waits."""
+    """An event that happens once. `abandon` is called when the connection that waits is closed."""
 
     __slots__ = ("_proceed", "holds", "is_done", "value")
 
@@ -41,7 +41,7 @@ class Later:
         self._proceed: Callable[[], None] | None = None
 
     def done(self, value: Any = None) -> None:
-        """Let it have happened, and continue what waits for it before this returns."""
+        """Mark the event as happened, and continue its handler before this returns."""
         assert not self.is_done, (self, self.value, value)
         self.is_done = True
         self.value = value
@@ -51,11 +51,11 @@ class Later:
             proceed()
 
     def when_done(self, proceed: Callable[[], None]) -> None:
-        """Call `proceed` when it happens, which is not yet."""
+        """Call `proceed` when the event happens; it has not happened so far."""
         self._proceed = proceed
 
     def abandon(self) -> None:
-        """Take note that nobody waits any more: the connection is closed."""
+        """Stop waiting: the connection is closed."""
         self._proceed = None
 
 
@@ -69,7 +69,7 @@ def happened(value: Any) -> Later:
 def each(
     items: Iterable[T], make: Callable[[T], R], per_step: int = ITEMS_PER_STEP
 ) -> Steps[list[R]]:
-    """Make something of every item, so many in a step. The items must not change meanwhile."""
+    """Call `make` with every item, a number of them per step. The items must not change."""
     made: list[R] = []
     for item in items:
         made.append(make(item))
@@ -79,7 +79,7 @@ def each(
 
 
 def all_values(laters: Iterable[Later]) -> Steps[list[Any]]:
-    """Wait until all have happened, and return their values."""
+    """Wait until all events have happened, and return their values."""
     values: list[Any] = []
     for later in laters:
         value = yield later

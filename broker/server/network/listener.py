@@ -1,4 +1,4 @@
-"""A listening socket: accepts connections up to a limit and closes those that idle too long.
+"""A listening socket: accepts connections up to a limit and closes those that are idle too long.
 
 Clients never take the last file descriptors, which the logs need (`common.http.accepting`).
 """
@@ -15,7 +15,7 @@ from common.http.accepting import Accepting
 log = logging.getLogger("millrace.listener")
 
 KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20, 3
-"""A client whose machine is gone without a word is noticed after two minutes of silence."""
+"""A client whose machine fails without closing is noticed after two minutes of silence."""
 
 
 class Listener:
@@ -33,19 +33,19 @@ class Listener:
         self._accepting = Accepting(loop, listening, self._take)
         self._door = door
         self._handshakes: dict[TlsHandshake, str] = {}
-        """Those under way, with the address of the client."""
+        """The handshakes under way, each with the address of the client."""
         self.max_connections = max_connections
         self.max_connections_per_ip = max_connections_per_ip
         self.connections: dict[int, Connection] = {}
         self._is_full_said = False
 
     def start(self, backlog: int) -> None:
-        """Begin to listen: until now whoever came was refused, as nobody was there."""
+        """Begin to listen: before this call the system refuses each connection."""
         self._accepting.start(backlog)
 
     @property
     def port(self) -> int:
-        """The port that is listened on: the real one where 0 was asked for."""
+        """The port of the socket: the port that the system chose if 0 was asked for."""
         return self._accepting.port
 
     def _take(self, accepted: socket.socket, host: str) -> None:
@@ -72,12 +72,12 @@ class Listener:
         try:
             handshake = self._door.shake_hands(accepted, on_done)
         except OSError:
-            accepted.close()  # It is gone already.
+            accepted.close()  # The client has closed it already.
         else:
             self._handshakes[handshake] = host
 
     def _admit(self, shaken: Shaken, host: str) -> None:
-        """Make the connection of a client whose handshake has ended, if it ended well."""
+        """Make the connection of a client after its handshake, unless that failed."""
         if isinstance(shaken, OSError):
             log.info("TLS handshake failed client_host=%s error=%s", host, shaken)
             self._accepting.go_on()
@@ -110,7 +110,7 @@ class Listener:
         self._accepting.go_on()
 
     def close_idle(self, idle_since: float) -> None:
-        """Close every connection that owes nothing and has been silent since `idle_since`."""
+        """Close every connection that owes no answer and got no request since `idle_since`."""
         for connection in list(self.connections.values()):
             if connection.is_idle and connection.last_active < idle_since:
                 connection.close()
@@ -120,7 +120,7 @@ class Listener:
         self._accepting.stop()
 
     def close_connections(self) -> None:
-        """Close every open connection, and those that are coming."""
+        """Close every open connection and every handshake under way."""
         for handshake in list(self._handshakes):
             handshake.cancel()
         self._handshakes.clear()
@@ -138,7 +138,7 @@ def _keep_alive(accepted: socket.socket) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that has an address and refuses all; raises OSError when it is taken."""
+    """Return a bound socket that does not listen; raises OSError if the address is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

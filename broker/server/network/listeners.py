@@ -1,4 +1,4 @@
-"""The listeners of a broker by their names, and what goes for all of them."""
+"""The listeners of a broker by their names, and the operations on all of them."""
 
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
@@ -6,19 +6,19 @@ from broker.server.network.listener import Listener
 
 
 class Listeners:
-    """Owns the listeners, and what clients are told to reach each of them by."""
+    """Owns the listeners, and the address that clients are given for each."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Listener] = {}
         self._advertised: dict[str, tuple[str, int]] = {}
 
     def add(self, name: str, listener: Listener, advertised: tuple[str, int]) -> None:
-        """Have one more; it refuses whoever comes until `start`."""
+        """Add a listener; it refuses connections until `start`."""
         self._by_name[name] = listener
         self._advertised[name] = advertised
 
     def advertised(self) -> list[tuple[str, str, int]]:
-        """Return name, host and port of each, as clients are told."""
+        """Return name, host and port of each, as clients are given them."""
         return [(name, *address) for name, address in self._advertised.items()]
 
     def connection_count(self) -> int:
@@ -30,13 +30,13 @@ class Listeners:
         self._by_name[connection.peer.listener_name].forget(connection)
 
     def limit(self, max_connections: int, max_connections_per_ip: int) -> None:
-        """Go on with other limits; connections that are open stay."""
+        """Set new limits; open connections stay."""
         for listener in self._by_name.values():
             listener.max_connections = max_connections
             listener.max_connections_per_ip = max_connections_per_ip
 
     def close_idle(self, max_idle_ms: int) -> None:
-        """Close every connection that owes nothing and has been silent for so long."""
+        """Close every connection that owes no answer and has been idle for this time."""
         idle_since = monotonic_seconds() - max_idle_ms / 1000
         for listener in self._by_name.values():
             listener.close_idle(idle_since)
@@ -47,7 +47,7 @@ class Listeners:
             listener.start(backlog)
 
     def stop_accepting(self) -> None:
-        """Take no new connections; those that are open go on."""
+        """Accept no new connections; open connections go on."""
         for listener in self._by_name.values():
             listener.stop_accepting()
 

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection."""
+"""The other end of a connection."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from broker.security.principal import ANONYMOUS
 
 
 class Peer(NamedTuple):
-    """Who is at the other end, and through which of our listeners it came."""
+    """The principal and address of the other end, and the listener that accepted it."""
 
     host: str
     listener_name: str

@@ -1,4 +1,4 @@
-"""What one connection has to send: the parts of answers, in order, and how far they are sent."""
+"""The send queue of one connection: the parts of answers in order, and how far they are sent."""
 
 import os
 import socket
@@ -24,12 +24,12 @@ class Unsent:
         self.size_bytes = 0
 
     def add(self, parts: list[Part]) -> None:
-        """Send these, too, behind what waits."""
+        """Add parts behind those that wait."""
         self.parts += parts
         self.size_bytes += sum(map(len, parts))
 
     def send(self) -> bool:
-        """Send as much as the socket takes; tell whether that was all. Raises OSError."""
+        """Send as much as the socket takes; return whether that was all. Raises OSError."""
         parts = self.parts
         try:
             while parts:
@@ -67,7 +67,7 @@ class Unsent:
         return sent
 
     def _drop(self, sent: int) -> None:
-        """Forget as many bytes as were sent."""
+        """Remove the bytes that were sent."""
         self.size_bytes -= sent
         parts = self.parts
         while sent > 0:
@@ -80,13 +80,13 @@ class Unsent:
             sent -= length
 
     def clear(self) -> None:
-        """Send nothing more."""
+        """Drop all parts."""
         self.parts.clear()
         self.size_bytes = 0
 
 
 class EncryptedUnsent(Unsent):
-    """Reads regions of files: the kernel cannot send them encrypted."""
+    """Reads file regions before it sends them: the kernel cannot encrypt them."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ def unsent_of(connected: socket.socket | TlsSocket) -> Unsent:
 
 
 def _without_start(part: Part, sent: int) -> Part:
-    """Return what is left of a part of which `sent` bytes are gone."""
+    """Return the rest of a part of which `sent` bytes are sent."""
     if isinstance(part, FileRegion):
         return FileRegion(part.file, part.position + sent, part.length - sent)
     return memoryview(part)[sent:]

@@ -1,4 +1,4 @@
-"""What all connections of a listener share."""
+"""The objects that all connections of a listener share."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,5 +18,5 @@ class Shared(NamedTuple):
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> "Shared":
-        """Make everything for the connections of a loop."""
+        """Make the shared objects for the connections of a loop."""
         return cls(Turns(loop, now), ReceiveBuffers(), HangUps(loop))

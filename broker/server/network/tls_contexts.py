@@ -1,7 +1,7 @@
 """TLS contexts of listeners, made of Kafka's settings and made again when a file changes.
 
 A store is PEM text, a PEM file (the private key and its certificate chain in one file, or trusted
-certificates), or a PKCS #12 file. What a file is, its first bytes say: Java's JKS type reads
+certificates), or a PKCS #12 file. The first bytes of a file decide its type: Java's JKS type reads
 PKCS #12 files too, so `ssl.keystore.type` is often wrong. A real JKS file is refused.
 """
 
@@ -23,7 +23,7 @@ JKS_MAGIC = b"\xfe\xed\xfe\xed"
 PEM_START = b"-----BEGIN "
 MAX_STORE_BYTES = 1 << 20
 CHECK_INTERVAL_SECONDS = 1.0
-"""How often an accepted connection looks whether a file has changed."""
+"""The shortest time between two checks for a changed file; an accepted connection checks."""
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 VERIFY_MODES = {
     "none": ssl.CERT_NONE,
@@ -44,9 +44,9 @@ class TlsContexts:
         self._context = make_context(config)
 
     def current(self) -> ssl.SSLContext:
-        """Return the context for a new connection, of the files as they are.
+        """Return the context for a new connection, made of the current files.
 
-        A file that cannot be used is logged, and the context before it stays.
+        A file that cannot be used is logged, and the previous context stays.
         """
         now = self._now()
         if now - self._checked_at >= CHECK_INTERVAL_SECONDS:
@@ -85,7 +85,7 @@ def make_context(config: TlsConfig) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     versions = [VERSIONS[name] for name in config.protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    # A client that comes again with a session ticket would keep rights that were taken from it.
+    # A client that resumes a session with a ticket would keep rights that were withdrawn.
     context.options |= ssl.OP_NO_TICKET
     _load_key(context, config.keystore, config.key_password)
     if config.truststore is not None:
@@ -166,7 +166,7 @@ def _pem_of_pkcs12(store: Store, data: bytes, password: str) -> bytes:
             f"{_named(store)} is not PEM; reading PKCS #12 needs: pip install 'millrace[security]'"
         ) from error
     try:
-        # The store's own password opens it, whatever protects the key within.
+        # The store's own password opens it, even if the key in it has another password.
         found = pkcs12.load_pkcs12(data, (store.password or password).encode() or None)
     except ValueError as error:
         raise invalid(f"{_named(store)}: neither PEM nor PKCS #12, or a wrong password") from error
@@ -182,7 +182,7 @@ def _pem_of_pkcs12(store: Store, data: bytes, password: str) -> bytes:
 
 @contextmanager
 def _private_file(pem: bytes) -> Iterator[str]:
-    """Lend a file that only this process reads: OpenSSL takes a key from a file only."""
+    """Yield a file that only this user can read: OpenSSL reads a key from a file only."""
     with tempfile.NamedTemporaryFile(prefix="millrace-", suffix=".pem") as file:
         file.write(pem)
         file.flush()

@@ -1,8 +1,8 @@
 """A TLS connection that is used like a socket that does not block, and the handshake before it.
 
-Whatever OpenSSL waits for, reading or writing, is a `BlockingIOError`, and every failure of TLS is
-an `OSError`. OpenSSL may hold bytes that the event loop cannot see, because they were taken from
-the socket with the bytes before them: after a `recv_into` that left some, `on_pending` is called in
+If OpenSSL has to wait to read or to write, a `BlockingIOError` is raised; every failure of TLS is
+an `OSError`. OpenSSL may hold bytes that the event loop cannot see, because they were read from the
+socket together with earlier bytes: after a `recv_into` that left some, `on_pending` is called in
 the next turn of the loop.
 """
 
@@ -14,13 +14,13 @@ from typing import Any, Union
 from broker.server.network.certificate_names import Name
 
 MAX_BYTES_PER_WRITE = 64 * 1024
-"""Parts of answers are joined to so much: a TLS record costs the same with few bytes in it."""
+"""Parts of answers are joined up to this size: a small TLS record costs as much as a full one."""
 HANDSHAKE_SECONDS = 10.0
-"""A client that has not finished its handshake by then is sent away."""
+"""The connection is closed if the handshake takes longer."""
 
 
 def do_nothing() -> None:
-    """Wait for no bytes."""
+    """Do nothing with the notice of pending bytes."""
 
 
 class TlsSocket:
@@ -38,7 +38,7 @@ class TlsSocket:
         return self._ssl.fileno()
 
     def recv_into(self, target: "bytearray | memoryview") -> int:
-        """Receive as much as there is and fits; 0 is the end. Raises BlockingIOError, OSError."""
+        """Receive what there is, up to the buffer's size; 0 is the end. Raises OSError."""
         received, wanted = 0, len(target)
         view = memoryview(target)
         while received < wanted:
@@ -82,12 +82,12 @@ class TlsSocket:
         return self.send(joined)
 
     def peer_subject(self) -> Name | None:
-        """Return the subject of the other end's verified certificate, None if it showed none."""
+        """Return the subject of the other end's verified certificate, None if there is none."""
         certificate: Any = self._ssl.getpeercert()
         return certificate["subject"] if certificate else None
 
     def close(self) -> None:
-        """Close without a word: the other end reads the end of the stream."""
+        """Close without a TLS alert: the other end reads the end of the stream."""
         self._ssl.close()
 
 
@@ -124,7 +124,7 @@ class TlsHandshake:
             self._loop.add_reader(descriptor, self._go_on)
         except ssl.SSLWantWriteError:
             self._loop.add_writer(descriptor, self._go_on)
-        except (OSError, ValueError) as error:  # ValueError: a host name that is none
+        except (OSError, ValueError) as error:  # ValueError: an invalid host name
             self._fail(error if isinstance(error, OSError) else OSError(str(error)))
         else:
             self._end()

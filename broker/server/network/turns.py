@@ -1,11 +1,11 @@
-"""Whose turn it is: one client's requests never keep the loop from the others.
+"""The queue of turns: the requests of one client never block the loop for the others.
 
-A connection handles the requests it has read for one turn, which is bounded in time, whatever
-their number. What is left (requests read and not begun, a request whose answer is a long walk)
-waits here behind that of every other connection. A round gives each who waits one turn, in the
-order they came, and ends early when it has taken long, so that the loop looks at the sockets again.
+A connection handles the requests it has read for one turn, which is limited in time, whatever their
+number. The rest (requests read and not begun, a request whose answer takes many steps) waits in
+this queue. A round gives each waiting connection one turn, in the order of arrival, and ends early
+when it has taken long, so that the loop checks the sockets again.
 
-Invariant: whoever waits gets a turn after at most one turn of each who waited before.
+Invariant: a waiting connection gets a turn after at most one turn of each that waited before it.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable
 
 TURN_SECONDS = 0.000_5
-"""Some thirty small requests: with fifty greedy clients the next one is served within 25 ms, and
-the write that ends a turn is still a small part of it."""
+"""About thirty small requests: with fifty greedy clients the next client is served within 25 ms,
+and the write that ends a turn is a small part of the turn."""
 ROUND_SECONDS = 0.005
-"""A client that has sent one request waits so long for those who have sent thousands."""
+"""The time that a client with one request waits for clients that have sent thousands."""
 
 
 class Turns:
@@ -29,9 +29,9 @@ class Turns:
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_scheduled = False
         self.ends = 0.0
-        """When the turn that was begun last is over."""
+        """The end of the turn that was begun last."""
         self.now = now
-        """Monotonic seconds, finer than those of the loop, which are whole milliseconds."""
+        """Monotonic seconds; the clock of the loop has whole milliseconds only."""
 
     def begin(self) -> float:
         """Begin a turn, and return the time."""
@@ -40,11 +40,11 @@ class Turns:
         return now
 
     def is_over(self) -> bool:
-        """Whether whoever has the turn should leave the rest for its next one."""
+        """Return True if the current turn is over, and the rest belongs to the next one."""
         return self.now() >= self.ends
 
     def wait(self, take_turn: Callable[[], None]) -> None:
-        """Call `take_turn` when everybody who waits has had a turn."""
+        """Call `take_turn` after all that wait have had a turn."""
         self._waiting.append(take_turn)
         self._schedule()
 

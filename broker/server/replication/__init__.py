@@ -1,1 +1,1 @@
-"""The partitions of this broker: which are here, appending, reading, and who waits for more."""
+"""The partitions of this broker: their files and roles, appends, and requests that wait."""

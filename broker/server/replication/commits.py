@@ -1,6 +1,6 @@
-"""Who waits until what was done is done everywhere.
+"""Requests that wait until all replicas have an append or a deletion.
 
-A produce with acks=all, a coordinator's replies, a DeleteRecords.
+These are a Produce with acks=all, the replies of a coordinator, and a DeleteRecords.
 """
 
 from typing import Protocol
@@ -9,10 +9,10 @@ from broker.errors import ErrorCode
 
 
 class AwaitsCommit(Protocol):
-    """One append or deletion that waits for a watermark; told exactly one of these, once."""
+    """One append or deletion that waits for a watermark; exactly one method is called, once."""
 
     def on_committed(self, error_code: ErrorCode) -> None:
-        """Learn that every in-sync replica has it; perhaps too few of them are left."""
+        """Handle the commit: every in-sync replica has it; there may be too few of them."""
 
     def on_sent_away(self) -> None:
-        """Learn that this broker leads no longer: whether it is committed, others decide."""
+        """Handle the loss of leadership: other brokers decide whether it is committed."""

@@ -1,4 +1,4 @@
-"""What the fetchers of a broker work with, and how they name a partition."""
+"""The objects that the fetchers of a broker work with, and their key of a partition."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Key = tuple[bytes, int]  # topic id, partition
 
 
 class FetcherParts(NamedTuple):
-    """What the fetchers of a broker work with."""
+    """The objects that the fetchers of a broker work with."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
@@ -24,16 +24,16 @@ class FetcherParts(NamedTuple):
     node_id: int
     broker_epoch: Callable[[], int]
     on_failed: Callable[[Partition, OSError], None]
-    """Told of a log that cannot be written."""
+    """Called with a log that cannot be written."""
     on_moved: Callable[[Partition], None]
-    """Told when a follower's high watermark may have moved."""
+    """Called when a follower's high watermark may have moved."""
     on_bytes: Callable[[int], None]
-    """Told how many bytes have been appended."""
+    """Called with the number of bytes that were appended."""
     throttle: ReplicationThrottle
     on_lost: Callable[[int], None]
-    """Told of a leader whose connection broke, or that cannot be reached."""
+    """Called with a leader whose connection broke, or that cannot be reached."""
     on_reached: Callable[[int], None]
-    """Told of one that answers again."""
+    """Called with a leader that answers again."""
 
 
 def follower_of(partition: Partition) -> PartitionFollower:

@@ -1,11 +1,11 @@
-"""What a change of the metadata makes and removes on the disk, a few partitions in a turn.
+"""Creates and removes the folders of partitions after a change of the metadata, a few per turn.
 
 One small request may ask for ten thousand partitions, and each takes a part of a millisecond or
-more: the event loop looks at everybody else in between. The first few are done at once, so that an
-ordinary topic is there when its change has been followed; of a topic of very many, not even what is
-to be done is made before its turn comes.
+more: the event loop serves other requests in between. The first few are done at once, so that a
+small topic exists when its change has been applied. For a topic of very many partitions even the
+list of steps is only built as their turns come.
 
-Invariant: everything is done in the order in which it was asked for.
+Invariant: all steps are done in the order in which they were requested.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from itertools import islice
 
 AT_ONCE = 16
 PER_TURN = 4
-"""Of half a millisecond each, on a disk that is not busy."""
+"""Each step takes half a millisecond on a disk that is not busy."""
 
 Work = Callable[[], None]
 
 
 class FileSteps:
-    """Owns what is still to be done."""
+    """Owns the steps that are not done yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -29,17 +29,17 @@ class FileSteps:
         self._left = AT_ONCE
         self._is_scheduled = False
         self.on_done: Callable[[], None] = lambda: None
-        """Told after a turn in which something was done that had waited."""
+        """Called after a turn in which waiting steps were done."""
 
     def do(self, work: Iterable[Work]) -> None:
-        """Do something now, or after what waits already."""
+        """Do a step at once, or after those that already wait."""
         self._schedule()
         self._waiting.append(iter(work))
         if len(self._waiting) == 1:
             self._left -= self._do(self._left)
 
     def _do(self, count: int) -> int:
-        """Do up to so much of what waits; return how much it was."""
+        """Do waiting steps up to a number; return how many were done."""
         done = 0
         while self._waiting and done < count:
             first = self._waiting[0]
@@ -65,6 +65,6 @@ class FileSteps:
         self.on_done()
 
     def finish(self) -> None:
-        """Do all of it now: the node stops."""
+        """Do all waiting steps at once: the node stops."""
         while self._waiting:
             self._do(PER_TURN)

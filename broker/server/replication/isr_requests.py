@@ -1,7 +1,7 @@
-"""What this broker's leaders want of their in-sync sets, asked of the controller (AlterPartition).
+"""Requests to the controller for changes of the in-sync sets of this broker's leaders.
 
-`IsrChanges` decides what is asked when; here are the timers. Followers that fall behind are looked
-for every half of `replica.lag.time.max.ms`.
+`IsrChanges` decides the content and the time of each AlterPartition; this module has the timers.
+Every half of `replica.lag.time.max.ms` it checks for followers that have fallen behind.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger("millrace.isr")
 
 ALTER_PARTITION_VERSION = 3
 TIMEOUT_MS = 10_000
-"""A question that was lost is asked again after this."""
+"""A request that was lost is sent again after this."""
 
 
 class IsrRequests:
@@ -48,22 +48,22 @@ class IsrRequests:
         partitions.on_isr_change = self.submit
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
-        """Ask for a change, together with whatever else comes in this wake-up."""
+        """Request a change, together with the other changes of this turn."""
         self._changes.submit(partition.key, partition, change)
         if self._timer is None:
             self._timer = self._loop.call_soon(self._send)
 
     def forget(self, partition: Partition) -> None:
-        """Ask nothing more for a partition that is led elsewhere, or gone."""
+        """Drop the changes of a partition that has another leader, or is deleted."""
         self._changes.forget(partition.key)
 
     def stop(self) -> None:
-        """Ask nothing more at all."""
+        """Stop all requests and timers."""
         if self._timer is not None:
             self._timer.cancel()
 
     def look_for_laggards(self) -> None:
-        """Have followers leave the in-sync sets that have not kept up."""
+        """Request the removal of followers that have fallen behind from the in-sync sets."""
         now_ms = self._clock.now_ms()
         for partition in self._partitions:
             leader = partition.leader
@@ -84,7 +84,7 @@ class IsrRequests:
             ALTER_PARTITION_VERSION,
             self._on_response,
             timeout_ms=TIMEOUT_MS,
-            # `IsrChanges` has to know of every copy that may be under way.
+            # `IsrChanges` has to know every copy of a request that may be under way.
             is_sent_once=True,
         )
 
@@ -106,7 +106,7 @@ class IsrRequests:
             if result.error_code:
                 self._metrics.failed_isr_updates += 1
             else:
-                # Metadata may have brought it here before the answer: the leader cannot tell.
+                # The metadata may have brought this change before the answer did.
                 self._note(partition, change.before, frozenset(result.isr))
             if leader.handle_isr_answer(change, result, now_ms):
                 self._partitions.on_high_watermark(partition)

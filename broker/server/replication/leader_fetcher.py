@@ -1,14 +1,14 @@
-"""One connection to one leader: fetches, for many partitions at a time, what they lack of its logs.
+"""One connection to one leader: each Fetch asks for the missing records of many partitions.
 
-    IDLE        nothing to ask now: no partition, or all of them back off
-    ASKING      a Fetch of the session is under way (KIP-227); a partition that comes meanwhile is
-                asked for by one without a session, which also makes the leader answer the first
-    APPENDING   an answer is written, a piece a turn, so that megabytes do not keep the loop from
-                the clients; the connection is paused meanwhile
+    IDLE        no Fetch to send: there is no partition, or all of them back off
+    ASKING      a Fetch of the session is under way (KIP-227); a partition that is added meanwhile
+                is fetched without a session, which also makes the leader answer the first Fetch
+    APPENDING   an answer is written, one piece per turn, so that megabytes do not block the loop;
+                the connection is paused meanwhile
 
-What each partition asks and makes of its answer is decided by its `PartitionFollower`. One that
-lies outside of the leader's log asks for the leader's offsets first (ListOffsets). One that a
-throttle holds back is left out of the question until there is room for it (KIP-73).
+The `PartitionFollower` of each partition decides its fetch offset and the effect of an answer. A
+partition whose offset is outside of the leader's log asks for the leader's offsets first
+(ListOffsets). A throttled partition is left out of the Fetch until the rate permits it (KIP-73).
 """
 
 import asyncio
@@ -44,10 +44,10 @@ Asked = dict[Key, FetchPosition]
 
 
 class LeaderFetcher:
-    """See the module. Invariant: it asks for no partition twice at a time.
+    """See the module. Invariant: no partition is in two Fetches at a time.
 
-    `_asked` has every partition that the session asks for, also between two of its requests, and
-    `_free` all others. A session at rest costs nothing here: only what is free is looked at.
+    `_asked` has every partition that the session fetches, also between two of its requests, and
+    `_free` has all others. A session at rest costs nothing here: only free partitions are checked.
     """
 
     def __init__(self, parts: FetcherParts, leader_id: int, address: tuple[str, int]) -> None:
@@ -68,29 +68,29 @@ class LeaderFetcher:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to do any more."""
+        """True if it fetches no partition."""
         return not self._partitions
 
     def add(self, partition: Partition) -> None:
-        """Fetch for a partition from now on."""
+        """Start to fetch a partition."""
         key = partition.key
         self._partitions[key] = self._free[key] = partition
         self._asked.pop(key, None)
         self._schedule(0)
 
     def remove(self, key: Key) -> None:
-        """Fetch for a partition no longer."""
+        """Stop fetching a partition."""
         self._partitions.pop(key, None)
         self._free.pop(key, None)
         self._asked.pop(key, None)
         self._session.drop(key)
 
     def partitions(self) -> Iterable[Partition]:
-        """Give those it fetches for."""
+        """Return the partitions that it fetches."""
         return self._partitions.values()
 
     def close(self) -> None:
-        """Stop, whatever is under way."""
+        """Stop, and drop the request under way."""
         self._partitions.clear()
         self._free.clear()
         if self._timer is not None:
@@ -116,10 +116,10 @@ class LeaderFetcher:
         self._ask()
 
     def _ask(self) -> None:
-        """Ask for every partition that wants to know something and is not asked for yet.
+        """Fetch every partition that is ready and is not in a Fetch yet.
 
-        Not while a Fetch without a session is under way: it is answered at once, and so is the one
-        of the session because of it. Asked for one by one again, neither would ever wait.
+        No Fetch is sent while one without a session is under way: that one is answered at once, and
+        so is the session's because of it. Otherwise neither would ever wait for records.
         """
         if self._answers is not None or self._is_extra_under_way:
             return
@@ -146,7 +146,7 @@ class LeaderFetcher:
         )
 
     def _request_for(self, asked: Asked) -> SessionRequest:
-        """Say what is different from the last request, or all when another one is under way."""
+        """Return the differences from the last request, or all if another one is under way."""
         if self._under_way:
             return SessionRequest(NO_SESSION, FINAL_EPOCH, list(asked.items()), [])
         session = self._session
@@ -157,7 +157,7 @@ class LeaderFetcher:
         return session.next_request()
 
     def _wait_for_backoff(self, free: Iterable[Partition], now_ms: int) -> None:
-        """Look again when the first partition that backs off, or is held back, is due."""
+        """Set the timer for the first partition that backs off or is throttled."""
         waits_ms = [
             follower.retry_at_ms - now_ms
             for follower in map(follower_of, free)
@@ -223,7 +223,7 @@ class LeaderFetcher:
             self._answers = None
             if in_session:
                 self._session.handle_no_answer()
-            # A connection that breaks is made again at once: only what fails then needs patience.
+            # A broken connection is opened again at once; the back-off is for the next failures.
             self._give_up(asked, is_at_fault=self._is_lost)
             self._note_lost(is_lost=True)
             return
@@ -249,14 +249,14 @@ class LeaderFetcher:
         self._go_on()
 
     def _note_lost(self, *, is_lost: bool) -> None:
-        """Tell when the leader is lost, and when it is found again."""
+        """Notify of the loss of the leader, and of its return."""
         if is_lost != self._is_lost:
             self._is_lost = is_lost
             tell = self._parts.on_lost if is_lost else self._parts.on_reached
             tell(self._leader_id)
 
     def _give_up(self, asked: Asked, *, is_at_fault: bool = True) -> None:
-        """Leave the leader alone for a while, or ask all anew at once."""
+        """Wait before the next Fetch, or fetch all partitions again at once."""
         now_ms = self._parts.clock.now_ms()
         for key, position in asked.items():
             if self._asked.get(key) is position:
@@ -266,7 +266,7 @@ class LeaderFetcher:
         self._schedule(0)
 
     def _go_on(self) -> None:
-        """Write the next piece of an answer; after the last one ask again."""
+        """Write the next piece of an answer; send the next Fetch after the last piece."""
         if self._answers is None:
             return
         if next(self._answers, self) is not self:
@@ -280,8 +280,8 @@ class LeaderFetcher:
     def _take(self, asked: Asked, response: FetchResponse, *, in_session: bool) -> Iterator[None]:
         """Hand every partition its answer, yielding when a turn's bytes are written.
 
-        Of what the answer of a session does not have nothing is new: the leader is asked for it as
-        before, and nobody looks at it here until nothing at all is new for a while.
+        A partition that is not in the answer of a session has no news: it stays in the session, and
+        is checked again only after an answer without any partition.
         """
         written_bytes = 0
         for topic in response.responses:
@@ -303,7 +303,7 @@ class LeaderFetcher:
                     self._set_free(key)
 
     def _set_free(self, key: Key) -> Partition | None:
-        """Ask for a partition anew, next time; None when it is not fetched any more."""
+        """Return a partition to the free ones, None if it is no longer fetched."""
         del self._asked[key]
         partition = self._partitions.get(key)
         if partition is not None:
@@ -348,7 +348,7 @@ class LeaderFetcher:
     # --- the bounds of the leader's log ---
 
     def _ask_offsets(self, free: dict[Key, Partition], now_ms: int) -> None:
-        """Ask where the leader's logs begin and end, for those that lie outside."""
+        """Ask for the bounds of the leader's logs, for partitions whose offset is outside."""
         lost = {
             key: follower_of(partition).leader_epoch
             for key, partition in free.items()
@@ -375,6 +375,6 @@ LEADER_LAGS = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
 }
-"""It has not read yet that it leads: that takes less than `replica.fetch.backoff.ms`, during which
-nothing could be committed."""
+"""Errors of a leader that has not applied its leadership yet: it does so in less than
+`replica.fetch.backoff.ms`, and no record is committed during that back-off."""
 QUIET = {FollowerOutcome.APPENDED, FollowerOutcome.UNCHANGED, FollowerOutcome.STALE}

@@ -1,4 +1,4 @@
-"""What it takes to read the logs led here."""
+"""The objects that handlers need to read the logs that this broker leads."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from broker.server.storage.failures import StorageFailures
 
 
 class LedLogs(NamedTuple):
-    """The partitions, the time, what follows from a disk that fails, and who is held back."""
+    """The partitions, the clock, the handling of a failed disk, and the throttles."""
 
     partitions: Partitions
     clock: Clock

@@ -1,4 +1,4 @@
-"""Where the leader's logs begin and end: asked by a follower outside of one (ListOffsets)."""
+"""Asks for the bounds of the leader's logs, for followers outside of them (ListOffsets)."""
 
 from collections.abc import Callable
 

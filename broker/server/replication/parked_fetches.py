@@ -1,8 +1,8 @@
-"""Fetches that found too little and wait for more: parked on their partitions and on one timer.
+"""Fetches that found too few bytes and wait: parked on their partitions and on one timer.
 
-An append counts down the bytes each parked fetch still misses; those that have enough are continued
-once, after all requests of this wake-up have been handled, so that one answer carries as much as
-there is. Nothing polls.
+An append counts down the missing bytes of each parked fetch. A fetch that has enough is continued
+once, after all requests of this turn have been handled, so that one answer has all available
+records. No fetch polls.
 """
 
 import asyncio
@@ -16,19 +16,19 @@ from broker.server.network.turns import ROUND_SECONDS
 
 
 class Awaited(Protocol):
-    """Where a fetch waits; a partition is such a place."""
+    """The place where a fetch waits; a partition is such a place."""
 
     parked: dict["ParkedFetch", None]
-    """Consumers: for what is committed."""
+    """Fetches of consumers, which wait for committed records."""
     parked_followers: dict["ParkedFetch", None]
-    """Replicas: for whatever is appended."""
+    """Fetches of replicas, which wait for every append."""
 
 
 class ParkedFetch(Later):
     """A fetch that waits for `missing_bytes` more, until its deadline.
 
-    It is done with whether it has to be answered now, whatever there is. If not, and there turns
-    out to be too little, it waits on (`wait_on`); a fetch that is answered says so (`end`).
+    Its value is True if the fetch has to be answered at once, with all available bytes. If it is
+    False and there are too few bytes, the handler calls `wait_on`; it calls `end` for an answer.
     """
 
     __slots__ = (
@@ -59,11 +59,11 @@ class ParkedFetch(Later):
         self.timer: asyncio.TimerHandle | None = None
         self.is_follower = is_follower
         self.is_overdue = False
-        """Whether it is answered at the next occasion, with whatever there is."""
+        """True if it is answered the next time it is woken, with all available bytes."""
         self.is_read_committed = is_read_committed
-        """Whether it waits for what is decided, not for all that is committed."""
+        """True if it waits for the last stable offset, not for the high watermark."""
         self.is_patient = is_patient
-        """Whether its client wants more than the first byte (`fetch.min.bytes`)."""
+        """True if its client wants more than the first byte (`fetch.min.bytes`)."""
         for partition in partitions:
             self._places_of(partition)[self] = None
 
@@ -71,18 +71,18 @@ class ParkedFetch(Later):
         return partition.parked_followers if self.is_follower else partition.parked
 
     def awake(self, *, is_final: bool) -> None:
-        """Let the handler look, and answer whatever there is when `is_final`."""
+        """Continue the handler, which has to answer if `is_final`."""
         if not self.is_done:
             if is_final:
                 self.end()
             self.done(is_final)
 
     def wait_on(self) -> None:
-        """Wait for more: there was too little after all."""
+        """Go on waiting: there were too few bytes."""
         self.is_done = False
 
     def abandon(self) -> None:
-        """Wait no more: the connection is closed."""
+        """Stop waiting: the connection is closed."""
         super().abandon()
         self.end()
 
@@ -96,7 +96,7 @@ class ParkedFetch(Later):
 
 
 class ParkedFetches:
-    """Every fetch that waits here: no longer than its deadline and its connection."""
+    """Every fetch that waits, until its deadline or the end of its connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -116,17 +116,17 @@ class ParkedFetches:
         fetch.awake(is_final=True)
 
     def forget(self, fetch: ParkedFetch) -> None:
-        """Take out a fetch that waits no more."""
+        """Remove a fetch that no longer waits."""
         self._parked.discard(fetch)
 
     def wake(self, fetches: Iterable[ParkedFetch]) -> None:
-        """Have them look when the requests of this wake-up are done."""
+        """Wake fetches after the requests of this turn."""
         if not self._ready:
             self._loop.call_soon(self._awake_ready)
         self._ready.update(dict.fromkeys(fetches))
 
     def _awake_ready(self) -> None:
-        """Let those look that are ready, for one round's time: thousands may wait for one."""
+        """Continue the ready fetches, for the time of one round: there may be thousands."""
         ready, ends = self._ready, monotonic_seconds() + ROUND_SECONDS
         while ready:
             fetch = next(iter(ready))
@@ -138,7 +138,7 @@ class ParkedFetches:
 
 
 def answer_followers(connection: Connection) -> None:
-    """Answer what a follower waits for on a connection: it has asked for more already."""
+    """Answer the waiting fetch of a follower's connection: the follower has sent another one."""
     for fetch in _parked_on(connection):
         if fetch.is_follower:
             fetch.awake(is_final=True)
@@ -147,11 +147,10 @@ def answer_followers(connection: Connection) -> None:
 def answer_impatient(parked: ParkedFetches, connection: Connection) -> None:
     """Answer soon the fetches of a connection that wait for the first byte.
 
-    Its client asks something else by now, which is answered behind them: half a second later as
-    consumers are set, and with a client that asks for metadata it would be so much longer until it
-    knows a new leader. A client that waits for more than one byte has chosen that answers be large
-    rather than soon, and waits. Another Fetch does not count: a client that has two of them under
-    way waits with both.
+    The client has sent another request, whose answer must follow theirs: with the default settings
+    of consumers half a second later, which would delay, for example, the metadata with a new
+    leader. A client that waits for more than one byte has chosen large answers over early ones, so
+    its fetches stay. Another Fetch does not count: a client may wait with two of them.
     """
     waiting = [fetch for fetch in _parked_on(connection) if not fetch.is_patient]
     if waiting:

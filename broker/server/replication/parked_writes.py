@@ -1,9 +1,9 @@
 """Writes that wait until every replica has them, each no longer than its timeout.
 
-A Produce with acks=all waits for the high watermark, a DeleteRecords for the low one. It waits in
-one place for each partition that has not got there yet, and goes on when the last of them is
-decided, or when its time is over: then what is left is REQUEST_TIMED_OUT. It may be done all the
-same; a producer asks again, and an idempotent one gets its first answer.
+A Produce with acks=all waits for the high watermark, a DeleteRecords for the low watermark. It
+waits at each partition whose watermark is not high enough yet, and is answered when the last of
+them is decided, or when its time is over: the other partitions are then REQUEST_TIMED_OUT. The
+write may still complete: a producer retries, and an idempotent producer gets its first answer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class Refusable(Protocol):
 
 
 class ParkedWrite(Later):
-    """One request. Invariant: `_open` are the partitions that are not decided."""
+    """One request. Invariant: `_open` has the partitions that are not decided."""
 
     __slots__ = ("_open", "_parked", "_timer")
 
@@ -39,7 +39,7 @@ class ParkedWrite(Later):
         waits.add(offset, wait)
 
     def until_decided(self, timeout_ms: int) -> "ParkedWrite":
-        """Wait at most so long; returns itself, done already where nothing is open."""
+        """Set the longest wait; return itself, which is done already if no partition is open."""
         if self._open:
             self._timer = self._parked.park(self, timeout_ms)
         else:
@@ -47,13 +47,13 @@ class ParkedWrite(Later):
         return self
 
     def decide(self, wait: "_Wait") -> None:
-        """Note that one partition is decided; go on after the last."""
+        """Decide one partition; continue the handler after the last."""
         if self._open.pop(wait, wait) is None and not self._open:
             self._end()
             self.done()
 
     def on_deadline(self) -> None:
-        """Go on now: what is not decided has taken too long."""
+        """Continue the handler: the partitions that are not decided have timed out."""
         for wait in self._open:
             wait.give_up()
             wait.response.error_code = ErrorCode.REQUEST_TIMED_OUT
@@ -62,7 +62,7 @@ class ParkedWrite(Later):
         self.done()
 
     def abandon(self) -> None:
-        """Wait no more: the connection is closed."""
+        """Stop waiting: the connection is closed."""
         super().abandon()
         for wait in self._open:
             wait.give_up()
@@ -101,7 +101,7 @@ class _Wait:
 
 
 class ParkedWrites:
-    """Every write that waits here."""
+    """Every write that waits."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -111,7 +111,7 @@ class ParkedWrites:
         return len(self._parked)
 
     def begin(self) -> ParkedWrite:
-        """Return a write that waits for nothing yet."""
+        """Return a write without partitions."""
         return ParkedWrite(self)
 
     def park(self, write: ParkedWrite, timeout_ms: int) -> asyncio.TimerHandle:
@@ -120,5 +120,5 @@ class ParkedWrites:
         return self._loop.call_later(max(0, timeout_ms) / 1000, write.on_deadline)
 
     def forget(self, write: ParkedWrite) -> None:
-        """Take out a write that waits no more."""
+        """Remove a write that no longer waits."""
         self._parked.discard(write)

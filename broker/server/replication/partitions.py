@@ -1,16 +1,17 @@
-"""The replicas that are here: which there are, appending to those that lead, and who waits for it.
+"""The replicas of this broker: their roles, appends to the leaders, and the requests that wait.
 
 Invariants:
 
-- `Partition.leader` is its replica's leader role, None while it follows: so a produce finds out
-  with one look whether it may append.
-- An append counts down the bytes that each follower's fetch parked here still misses; a consumer's
-  fetch is counted down when the high watermark moves, or the last stable offset for one that reads
-  only what is decided. Those that have enough are woken.
-- Whatever may change what a follower at rest is told, or counts, ends in `rouse`.
-- Whatever may have moved a high watermark ends in `on_high_watermark`: appends that wait for it are
-  answered there and nowhere else.
-- Whatever may have changed what the leader wants of its in-sync set ends in `look_at_isr`.
+- `Partition.leader` is its replica's leader role, None while it follows: a Produce finds out with
+  one attribute whether it may append.
+- An append counts down the missing bytes of each follower's fetch that is parked on the partition.
+  A consumer's fetch is counted down when the high watermark moves, or, with read_committed, the
+  last stable offset. A fetch that has enough is woken.
+- Every change that a follower at rest has to be told of, or that affects its position, ends in
+  `rouse`.
+- Every change that may have moved a high watermark ends in `on_high_watermark`, the only place that
+  answers the appends that wait for it.
+- Every change that may have changed the leader's request for its in-sync set ends in `look_at_isr`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,11 +38,11 @@ from broker.server.replication.resting import SessionRest
 Leader = PartitionLeader[AwaitsCommit]
 
 UNKNOWN_BYTES = 1 << 40
-"""More than anybody waits for."""
+"""More bytes than any fetch waits for."""
 
 
 class Partition:
-    """One replica: its log, its role, and who waits for it."""
+    """One replica: its log, its role, and the requests that wait for it."""
 
     __slots__ = (
         "is_held_back",
@@ -68,32 +69,32 @@ class Partition:
         self.lag = 0
         """How many committed records a follower is known to lack."""
         self.parked: dict[ParkedFetch, None] = {}
-        """Consumers, in order of arrival."""
+        """Fetches of consumers, in order of arrival."""
         self.parked_followers: dict[ParkedFetch, None] = {}
         self.stable_offset = log.last_stable_offset
-        """Where readers of what is decided stopped when it was told last."""
+        """The last stable offset at the last wake-up of consumers."""
         self.is_held_back = False
-        """Whether more was committed than decided then."""
+        """True if the high watermark was above the last stable offset at the last wake-up."""
         self.quiet_bytes = 0
-        """What was appended that nobody waits for: no follower has been woken for it."""
+        """Appended bytes that no request waits for: no follower has been woken for them."""
         self.resting: dict[int, tuple[SessionRest, PartitionKey]] = {}
-        """Followers whose session need not look at it, until it is roused, by broker id."""
+        """The sessions of followers, by broker id, that skip this partition until it is roused."""
         self.uncommitted_bytes = 0
-        """At least what was appended since the high watermark moved last."""
+        """At least the bytes that were appended since the high watermark moved last."""
 
     @property
     def key(self) -> tuple[bytes, int]:
-        """Its topic's id and its number: what no other partition ever has."""
+        """Its topic's id and its number, which no other partition ever has."""
         return self.log.topic_id, self.topic_partition.partition
 
     @property
     def is_following(self) -> bool:
-        """Whether it follows a leader, and so knows what is committed."""
+        """True if it follows a leader, and so knows the high watermark."""
         follower = self.replica.follower
         return follower is not None and follower.leader_id != NO_LEADER
 
     def use_log(self, log: PartitionLog) -> None:
-        """Go on with a copy of the log that has all of it."""
+        """Replace the log with a complete copy."""
         self.log = self.replica.log = log
         leader, follower = self.replica.leader, self.replica.follower
         if leader is not None:
@@ -105,7 +106,7 @@ class Partition:
 
 
 class FollowerPosition(NamedTuple):
-    """Where a follower's log begins and ends."""
+    """The bounds of a follower's log."""
 
     fetch_offset: int
     log_start_offset: int
@@ -130,22 +131,22 @@ class Partitions:
         self._wake = wake
         self._on_flush_wanted = on_flush_wanted
         self.tells_followers_at_once = tells_followers_at_once
-        """Whether followers hear of a new high watermark without waiting for records: consumers
-        read there, and nothing else tells them what is committed (KIP-392)."""
+        """True if a new high watermark wakes followers' fetches: consumers read from followers,
+        which learn the high watermark from these answers only (KIP-392)."""
         self._by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._expected: dict[str, set[int]] = {}
         self.on_isr_change: Callable[[Partition, IsrChange], None] = lambda partition, change: None
-        """Told of every change that a leader wants of its in-sync set."""
+        """Called with every change that a leader requests for its in-sync set."""
 
     # --- which partitions there are ---
 
     def expect(self, topic: str, numbers: Iterable[int]) -> None:
-        """Take note that replicas of a topic will be here in a moment."""
+        """Expect replicas of a topic, which are about to be opened."""
         self._expected.setdefault(topic, set()).update(numbers)
 
     def expect_no_more(self, topic_partition: TopicPartition) -> None:
-        """Take note that it is here now, or will not be."""
+        """End the expectation: the replica is open, or will not be opened."""
         topic, number = topic_partition
         expected = self._expected.get(topic, set())
         expected.discard(number)
@@ -153,17 +154,17 @@ class Partitions:
             self._expected.pop(topic, None)
 
     def is_complete(self, topic: str) -> bool:
-        """Whether every replica of a topic is here that should be, for all that is known."""
+        """Return whether no replica of a topic is expected."""
         return topic not in self._expected
 
     def add(self, partition: Partition) -> None:
-        """Have a replica here."""
+        """Add a replica."""
         topic, number = partition.topic_partition
         self._by_topic.setdefault(topic, {})[number] = partition
         self._names[partition.log.topic_id] = topic
 
     def remove(self, topic_partition: TopicPartition) -> Partition | None:
-        """Have a replica no longer; whoever waits here is answered at once."""
+        """Remove a replica; the requests that wait at it are answered at once."""
         topic, number = topic_partition
         removed = self._by_topic.get(topic, {}).pop(number, None)
         if removed is None:
@@ -185,7 +186,7 @@ class Partitions:
     def get(self, topic: str, partition: int) -> Partition:
         """Return a partition led here; raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
 
-        And KAFKA_STORAGE_ERROR where this broker should lead it and its log directory is offline.
+        It raises KAFKA_STORAGE_ERROR if the partition is led here and its log directory is offline.
         """
         partitions = self._by_topic.get(topic)
         found = None if partitions is None else partitions.get(partition)
@@ -233,11 +234,11 @@ class Partitions:
     # --- their roles ---
 
     def apply(self, partition: Partition, image: PartitionImage) -> bool:
-        """Follow the metadata; tell whether the partition leads, or follows, in a new epoch."""
+        """Apply the metadata; return whether the partition leads or follows in a new epoch."""
         change = partition.replica.apply(image, self._clock.now_ms())
         partition.leader = partition.replica.leader
         if change.became_leader:
-            # What lies above the high watermark now was not counted here.
+            # The bytes above the high watermark were appended in another role.
             partition.uncommitted_bytes = UNKNOWN_BYTES
         if partition.leader is None:
             self._send_away(partition, change.sent_away)
@@ -270,8 +271,8 @@ class Partitions:
     ) -> AppendInfo:
         """Append batches as leader; raises KafkaError, OSError.
 
-        Where this broker is all there is in sync, they are committed by that. What nobody waits for
-        goes to the followers with what comes next, or when they ask again; see `stir`.
+        If this broker is the only in-sync replica, the append commits them. An append that no
+        request waits for does not wake the followers: they get it with a later one; see `stir`.
         """
         log, leader = partition.log, partition.leader
         assert leader is not None, partition.topic_partition
@@ -301,7 +302,7 @@ class Partitions:
             self.on_high_watermark(partition)
 
     def stir(self, partition: Partition) -> None:
-        """Wake the followers for what was appended quietly, as somebody waits for it now."""
+        """Wake the followers for quiet appends, because a request waits for them."""
         size_bytes, partition.quiet_bytes = partition.quiet_bytes, 0
         if size_bytes:
             if partition.parked_followers:
@@ -316,13 +317,13 @@ class Partitions:
                 self._wake((fetch,))
 
     def on_high_watermark(self, partition: Partition) -> None:
-        """Answer whoever waited for a high watermark that has moved."""
+        """Answer the requests that waited for a high watermark that has moved."""
         leader = partition.leader
         if leader is not None and len(leader.waits):
             error_code = leader.append_error()
             for waits in leader.take_fulfilled():
                 waits.on_committed(error_code)
-        # Perhaps not all of these bytes are committed: who is woken too early looks, and waits.
+        # Not all of these bytes may be committed: a fetch that is woken too early waits again.
         self._tell_consumers(partition, partition.uncommitted_bytes)
         partition.uncommitted_bytes = 0
         if self.tells_followers_at_once:
@@ -332,9 +333,9 @@ class Partitions:
             self.rouse(partition)
 
     def rouse(self, partition: Partition, size_bytes: int = 0) -> None:
-        """Have followers look at a partition that was at rest for them, at once if it grew.
+        """Put a resting partition back into followers' sessions; wake their fetches if it grew.
 
-        Whoever still waits afterwards is kept: nothing else tells it of what is appended next.
+        A session whose fetch still waits stays in `resting`, to be told of the next append.
         """
         resting = partition.resting
         for follower_id, (rest, key) in list(resting.items()):
@@ -345,9 +346,9 @@ class Partitions:
                 del resting[follower_id]
 
     def _tell_consumers(self, partition: Partition, size_bytes: int) -> None:
-        """Count what is committed now; who reads only what is decided waits until it is.
+        """Count down the committed bytes, with read_committed those below the last stable offset.
 
-        With the end of a transaction all that was held back behind it can be read.
+        The end of a transaction makes all records readable that were held back behind it.
         """
         log, was_held_back = partition.log, partition.is_held_back
         before, stable = partition.stable_offset, log.last_stable_offset
@@ -367,7 +368,7 @@ class Partitions:
         position: FollowerPosition,
         now_ms: int,
     ) -> None:
-        """Count a follower of this leader that fetches from there, after all checks."""
+        """Record the position of a follower of this leader, after all checks."""
         leader = partition.leader
         assert leader is not None, partition.topic_partition
         if leader.note_fetch(follower.replica_id, follower.replica_epoch, *position, now_ms):
@@ -376,28 +377,28 @@ class Partitions:
         self.look_at_isr(partition)
 
     def delete_records_before(self, partition: Partition, offset: int) -> None:
-        """Move the start of a log led here; followers that wait hear of it. Raises KafkaError."""
+        """Move the start of a log led here, and wake its followers. Raises KafkaError."""
         partition.log.delete_records_before(offset)
         self._wake(partition.parked_followers)
         self.rouse(partition, UNKNOWN_BYTES)
 
     def look_at_low_watermark(self, partition: Partition) -> None:
-        """Answer who waited until every replica alive has deleted its records."""
+        """Answer the requests that waited until every live replica has deleted its records."""
         leader = partition.leader
         if leader is not None and leader.deletions:
             for waits in leader.take_deleted():
                 waits.on_committed(ErrorCode.NONE)
 
     def on_brokers_changed(self) -> None:
-        """Take note that a broker may be gone: nobody waits for what it has."""
+        """Stop waiting for the position of a broker that may be gone."""
         self.reconsider()
         for partition in self:
             self.look_at_low_watermark(partition)
-            # A follower of another incarnation than the one that is registered has to be told so.
+            # A follower whose incarnation is not the registered one has to get an error.
             self.rouse(partition)
 
     def reconsider(self) -> None:
-        """Let every leader see whom it need not wait for any more."""
+        """Let every leader compute again which followers it has to wait for."""
         now_ms = self._clock.now_ms()
         for partition in self:
             leader = partition.leader
@@ -405,7 +406,7 @@ class Partitions:
                 self.on_high_watermark(partition)
 
     def look_at_isr(self, partition: Partition) -> None:
-        """Pass on what the leader wants to be changed, if anything."""
+        """Pass on the leader's request for a change of its in-sync set, if there is one."""
         leader = partition.leader
         change = leader.take_isr_change() if leader is not None else None
         if change is not None:

@@ -1,7 +1,7 @@
-"""Which connection fetches for which partition: `num.replica.fetchers` to every leader.
+"""Assigns partitions to fetcher connections: `num.replica.fetchers` to every leader.
 
-A partition's fetcher follows its role: `follow` is called with each new epoch. A fetcher that has
-nothing left to do closes its connection.
+A partition's fetcher depends on its leader: `follow` is called with each new epoch. A fetcher
+without partitions closes its connection.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ FetcherKey = tuple[int, int]  # leader id, number of the connection
 
 
 class FetcherLag(NamedTuple):
-    """How many committed records a replica here lacks, and who fetches them."""
+    """The number of committed records that a replica lacks, and the name of its fetcher."""
 
     client_id: str
     topic_partition: TopicPartition
@@ -38,7 +38,7 @@ class ReplicaFetchers:
         self._is_stopped = False
 
     def follow(self, partition: Partition) -> None:
-        """Fetch from the partition's leader, if it follows one here, and from nobody else."""
+        """Fetch from the partition's leader, if it follows one, and from no other broker."""
         self._take_away(partition.key)
         follower = partition.replica.follower
         if partition.is_removed or follower is None or self._is_stopped:
@@ -74,7 +74,7 @@ class ReplicaFetchers:
         return None if broker is None else broker.endpoints.get(self._parts.config.listener_name)
 
     def on_brokers_changed(self, partitions: Iterator[Partition]) -> None:
-        """Go where the leaders are now: one may have come back at another address."""
+        """Connect to the current addresses of the leaders: a broker may return at another one."""
         for (leader_id, _), fetcher in list(self._fetchers.items()):
             if fetcher.address != self._address_of(leader_id):
                 for partition in list(fetcher.partitions()):
@@ -84,9 +84,9 @@ class ReplicaFetchers:
                 self.follow(partition)
 
     def resize(self, count: int, partitions: Iterable[Partition]) -> None:
-        """Go on with so many connections to each leader.
+        """Set the number of connections to each leader.
 
-        All are made anew, and with them their sessions: in none is a partition that another has.
+        All connections and their sessions are made again, so that no two sessions have a partition.
         """
         if count == self._count:
             return
@@ -96,14 +96,14 @@ class ReplicaFetchers:
             self.follow(partition)
 
     def lags(self) -> Iterator[FetcherLag]:
-        """Tell of every partition that is fetched, with Kafka's name for the fetcher."""
+        """Yield the lag of every partition that is fetched, with Kafka's name for the fetcher."""
         for (leader_id, number), fetcher in self._fetchers.items():
             client_id = f"ReplicaFetcherThread-{number}-{leader_id}"
             for partition in fetcher.partitions():
                 yield FetcherLag(client_id, partition.topic_partition, partition.lag)
 
     def stop(self) -> None:
-        """Fetch no more."""
+        """Stop all fetchers."""
         self._is_stopped = True
         self._close()
 

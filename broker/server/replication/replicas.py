@@ -1,21 +1,21 @@
-"""What a change of the metadata means for the files of this node: logs come, change, go.
+"""Creates, changes and removes the logs of this node as the metadata changes.
 
-The image is always right and the files follow it: `open_all` begins with the whole image, `apply`
-goes on with what a batch of records, or a snapshot, has changed. A log is here for every partition
-that has this broker among its replicas; what it does there is its `Partition`'s role.
+The files follow the metadata image: `open_all` begins with the whole image, `apply` continues with
+the changes of a batch of records, or of a snapshot. There is a log for every partition that has
+this broker among its replicas; the role of the replica is in its `Partition`.
 
-What is not known to be deleted is never deleted: a log goes when the metadata says of its topic id
-that it was deleted, or that its replica is elsewhere. Any other that is in the way of a partition
-is set aside, and the partition stays offline until somebody has decided about it; a replica that
-has a leader and is not in sync begins anew beside it.
+A log is removed only if the metadata says that its topic id was deleted, or that its replica is on
+another broker. Any other log that is in the way of a partition is set aside, and the partition
+stays offline until an operator has decided about the log; a replica that has a leader and is not in
+sync starts with an empty log beside it.
 
-A replica whose disk has failed stays offline while that disk does: a second log of it elsewhere
-would be in the way when the disk is back.
+A replica whose disk has failed stays offline as long as that disk: a second log in another
+directory would conflict with the first when the disk is back.
 
-Roles change at once. The files of very many partitions come and go in steps (`file_steps`), in the
-order of the changes, and each looks at the image again when its turn comes: a change that was taken
-back meanwhile is none. Until then a partition is expected (`Partitions.expect`), and whoever asks
-for it is told to ask again.
+Roles change at once. The files of very many partitions are created and removed in steps
+(`file_steps`), in the order of the changes. Each step reads the image again when its turn comes, so
+that a change that was reverted has no effect. Before its step a partition is expected
+(`Partitions.expect`), and requests for it get an error that clients retry.
 """
 
 import asyncio
@@ -50,11 +50,11 @@ log = logging.getLogger("millrace.replicas")
 
 NO_TOPIC_ID = bytes(16)
 RESERVED_DIRECTORIES = (LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
-"""What stands for a directory's id where there is none."""
+"""The reserved ids that stand for no directory."""
 
 
 class Replicas:
-    """Owns which logs are here. Invariant: those the image says, or a disk has failed."""
+    """Owns the logs. Invariant: they are those of the image, except on failed disks."""
 
     def __init__(  # noqa: PLR0913 - what it works on, named by the caller
         self,
@@ -77,13 +77,13 @@ class Replicas:
         self._on_deleted = on_deleted
         self._on_failure = on_failure
         self._deleted_ids: set[bytes] = set()
-        """Of the topics that were deleted before this node followed the metadata."""
+        """The ids of the topics that were deleted before this node followed the metadata."""
         replication = settings.static.replication
         self._replication = ReplicationSettings(replication.lag_time_max_ms, replication.backoff_ms)
         self.on_role: Callable[[Partition], None] = lambda partition: None
-        """Told when a partition leads, or follows, in a new epoch, and when it is here no more."""
+        """Called when a partition leads or follows in a new epoch, and when it is removed."""
         self.on_opened: Callable[[list[TopicPartition]], None] = lambda opened: None
-        """Told which partitions are open that were not when their change was followed."""
+        """Called with the partitions that were opened in later turns than their change."""
         self._steps = FileSteps(loop)
         self._steps.on_done = self._tell
         self._opened: list[TopicPartition] = []
@@ -91,11 +91,11 @@ class Replicas:
     # --- the image says what is here ---
 
     def note_deleted(self, delta: MetadataDelta) -> None:
-        """Take notice of what was deleted before `open_all`."""
+        """Record the topics that were deleted before `open_all`."""
         self._deleted_ids |= delta.deleted_ids
 
     def open_all(self) -> None:
-        """Have what the image says; what else lies here is kept, and named."""
+        """Open the logs of the image; other logs are kept, and named in the log."""
         self._delete_what_is_known_to_be()
         for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
@@ -112,7 +112,7 @@ class Replicas:
         self._deleted_ids.clear()
 
     def _warn_of_strays(self) -> None:
-        """Name what is assigned elsewhere or gone: it may be all there is, so nobody deletes it."""
+        """Log the names of logs that are not assigned here; they are never deleted."""
         topics = self._metadata.image.topics
         for stray in self._log_directories.all():
             topic, number = stray.topic_partition
@@ -123,7 +123,7 @@ class Replicas:
                 log.warning("not assigned to this node: directory=%s", stray.directory)
 
     def _name_missing_directories(self) -> None:
-        """Say why what the cluster has put into a directory that is not here has no leader."""
+        """Log which replicas are assigned to a directory that this node does not have."""
         directories = self._log_directories.directories
         known = {*RESERVED_DIRECTORIES, *(directory.directory_id for directory in directories)}
         missing: Counter[bytes] = Counter()
@@ -144,7 +144,7 @@ class Replicas:
             )
 
     def apply(self, delta: MetadataDelta) -> None:
-        """Agree with what changed."""
+        """Apply the changes of the metadata."""
         topics = self._metadata.image.topics
         for deleted in delta.deleted_topics:
             for number in deleted.partitions:
@@ -157,12 +157,12 @@ class Replicas:
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC:
                 self._update_config(name)
-        self._opened.clear()  # Whoever has this called knows of them.
+        self._opened.clear()  # The caller handles these itself.
         if delta.deleted_topics:
             self._on_deleted()
 
     def update_configs(self) -> None:
-        """Give every log its settings anew, after the defaults of this node have changed."""
+        """Set the settings of every log again, after the defaults of this node have changed."""
         for name in {partition.topic_partition.topic for partition in self._partitions}:
             self._update_config(name)
 
@@ -180,14 +180,14 @@ class Replicas:
                 self._partitions.update_min_insync_replicas(partition)
 
     def active_epoch(self, broker_id: int) -> int | None:
-        """Return the epoch of a broker that may be in sync, None of one that may not."""
+        """Return the epoch of a broker that may be in sync, None for one that may not."""
         broker = self._metadata.image.brokers.get(broker_id)
         return broker.epoch if broker is not None and broker.is_active else None
 
     # --- one partition ---
 
     def _follow(self, image: TopicImage, numbers: Iterable[int]) -> None:
-        """Lead each, follow its leader, or drop it; those that are not here yet, in steps."""
+        """Lead, follow or drop each partition; those that are not open yet, in steps."""
         expected: list[int] = []
         for number in numbers:
             partition = image.partitions[number]
@@ -206,7 +206,7 @@ class Replicas:
             )
 
     def _begin_expected(self, topic_id: bytes, topic_partition: TopicPartition) -> None:
-        """Open what the image names by now."""
+        """Open the partitions that the image has at this time."""
         image = self._metadata.image.topics.by_id.get(topic_id)
         partition = self._assigned(topic_id, topic_partition)
         if image is None or partition is None or self._partitions.find(*topic_partition):
@@ -252,7 +252,7 @@ class Replicas:
                 self._clock.timestamp_ms(),
             )
         except (OSError, KafkaError) as error:
-            # Clients are answered KAFKA_STORAGE_ERROR until the directory is well again.
+            # Clients get KAFKA_STORAGE_ERROR until the directory is online again.
             log.error("cannot open a log topic_partition=%s error=%s", topic_partition, error)
             return None
         replica: Replica[AwaitsCommit] = Replica(
@@ -267,9 +267,9 @@ class Replicas:
         return partition
 
     def _lies_offline(self, partition: PartitionImage) -> bool:
-        """Whether its log is in a directory that is none of those here which are well.
+        """Return whether its log is in none of the directories that are online.
 
-        One that failed as it was opened has not told its id.
+        The id of a directory that failed when it was opened is unknown.
         """
         directories = self._log_directories.directories
         if not any(directory.is_offline for directory in directories):
@@ -280,20 +280,20 @@ class Replicas:
         return place not in RESERVED_DIRECTORIES and place not in online
 
     def _is_filled_by_another(self, partition: PartitionImage) -> bool:
-        """Whether all that this replica should have is to come from its leader."""
+        """Return whether this replica has to copy its whole log from its leader."""
         return partition.leader not in {NO_LEADER, self._node_id} and (
             self._node_id not in partition.isr
         )
 
     def forget(self, lost: Iterable[TopicPartition]) -> None:
-        """Serve no more what lay in a log directory that has failed."""
+        """Stop serving the partitions of a log directory that has failed."""
         for topic_partition in lost:
             removed = self._partitions.remove(topic_partition)
             if removed is not None:
                 self.on_role(removed)
 
     def _set_aside_another(self, image: TopicImage, topic_partition: TopicPartition) -> None:
-        """Keep a log that another topic of this name has left, for all that is known here."""
+        """Set aside a log that belongs to another topic of the same name."""
         earlier = self._log_directories.get(topic_partition)
         if earlier is None or earlier.topic_id in {NO_TOPIC_ID, image.topic_id}:
             return
@@ -304,14 +304,14 @@ class Replicas:
         self._log_directories.set_aside(topic_partition, reason)
 
     def _remove(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
-        """Serve it no more, from now on; its files follow."""
+        """Stop serving a partition at once; its files are removed in a later step."""
         self.forget((topic_partition,))
         self._partitions.expect_no_more(topic_partition)
         if self._log_directories.directory_of(topic_partition) is not None:
             self._steps.do((partial(self._remove_files, topic_partition, topic_id),))
 
     def _remove_files(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
-        """Have no files of it, unless it has come back meanwhile."""
+        """Remove the files of a partition, unless it was assigned again meanwhile."""
         if self._assigned(topic_id, topic_partition) is not None:
             return
         found = self._log_directories.get(topic_partition)
@@ -322,5 +322,5 @@ class Replicas:
                 self._on_failure(*topic_partition, error)
 
     def stop(self) -> None:
-        """Leave nothing half done: what is deleted is not there when the node starts again."""
+        """Do all waiting steps, so that deleted logs are gone when the node starts again."""
         self._steps.finish()

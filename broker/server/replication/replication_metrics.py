@@ -40,7 +40,7 @@ class Number(NamedTuple):
 def replication_numbers(
     partitions: Iterable[Partition], metrics: Metrics, sessions: FetchSessionCache
 ) -> list[Number]:
-    """Count what is led and followed here, and how well."""
+    """Count the partitions that lead and follow, and those without enough in-sync replicas."""
     here = list(partitions)
     followed = [partition for partition in here if partition.leader is None]
     return [
@@ -132,7 +132,7 @@ def _is_fenced(partition: Partition) -> bool:
 def assignment_numbers(
     node_id: int, image: MetadataImage, partitions: Partitions, directories: LogDirectories
 ) -> list[Number]:
-    """Count what the metadata wants of this broker and is not so, or not yet."""
+    """Count the differences between the metadata and the replicas of this broker."""
     assigned = [
         (TopicPartition(topic.name, partition.partition), partition)
         for topic in image.topics.by_name.values()
@@ -159,7 +159,7 @@ def assignment_numbers(
 
 
 class Purgatory(NamedTuple):
-    """Requests of one kind that wait: how many, and at how many partitions together."""
+    """The number of waiting requests of one kind, and of the partitions at which they wait."""
 
     delayed_operation: str
     operation_count: int
@@ -172,7 +172,7 @@ def purgatories(
     produces: ParkedWrites,
     deletions: ParkedWrites,
 ) -> list[Purgatory]:
-    """Count who waits here, as Kafka's DelayedOperationPurgatory does."""
+    """Count the waiting requests, as Kafka's DelayedOperationPurgatory does."""
     here = list(partitions)
     led = [partition.leader for partition in here if partition.leader is not None]
     fetch_size = sum(len(each.parked) + len(each.parked_followers) for each in here)

@@ -1,7 +1,7 @@
-"""How fast this broker copies: replication as leader and as follower, and moves of its own.
+"""The rate limits of this broker: replication as leader and as follower, and directory moves.
 
-The rates are settings of the broker, which replicas they hold back is a setting of each topic
-(KIP-73). Both follow the metadata; the rules are in `broker.replication.throttle`.
+The rates are settings of the broker; the throttled replicas are a setting of each topic (KIP-73).
+Both follow the metadata; the rules are in `broker.replication.throttle`.
 """
 
 from broker.config.replication_config import CopyLimit, ReplicationConfig
@@ -15,7 +15,7 @@ FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
 
 class Throttles:
-    """Invariant: a topic is throttled as its settings say, and no topic that is gone."""
+    """Invariant: each topic is throttled as its settings say; deleted topics are removed."""
 
     def __init__(self, node_id: int, config: ReplicationConfig, metadata: ClusterMetadata) -> None:
         self._node_id = node_id
@@ -25,18 +25,18 @@ class Throttles:
         self.moves = _rate_limit(config.move_limit)
 
     def change(self, config: ReplicationConfig) -> None:
-        """Follow the broker's settings; what was moved before goes on to count."""
+        """Apply the broker's settings; the bytes that were already copied still count."""
         self.leader.rate.limit_bytes_per_second = config.leader_limit.bytes_per_second
         self.follower.rate.limit_bytes_per_second = config.follower_limit.bytes_per_second
         self.moves.limit_bytes_per_second = config.move_limit.bytes_per_second
 
     def follow_all(self) -> None:
-        """Begin with what all topics say now."""
+        """Begin with the current settings of all topics."""
         for name in self._metadata.image.topics.by_name:
             self._follow(name)
 
     def apply(self, delta: MetadataDelta) -> None:
-        """Follow what has changed of the topics."""
+        """Apply the changes of the topics."""
         for deleted in delta.deleted_topics:
             self._follow(deleted.name)
         for resource_type, name in delta.changed_configs:

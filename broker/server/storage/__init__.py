@@ -1,1 +1,1 @@
-"""What is done to the logs beside the requests: recovery, flushing, retention, cleaning, moving."""
+"""Background work on the logs: recovery, flushing, retention, cleaning, moving."""

@@ -1,8 +1,8 @@
-"""The cleaner's threads: they compact logs while the event loop serves on.
+"""The cleaner's threads: they compact logs while the event loop serves requests.
 
-`log.cleaner` decides and rewrites; here is only who runs it where. Reading and writing in a round
-run in a thread; taking a log's measure and putting cleaned segments in place run on the loop, the
-owner of every log. At most `log.cleaner.threads` rounds run at once, one for each log.
+`log.cleaner` decides and rewrites; this module runs it. The reading and writing of a round run in a
+thread; measuring a log and replacing its segments run on the loop, the owner of every log. At most
+`log.cleaner.threads` rounds run at once, and at most one for each log.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ class Cleaner:
         self._throttle = Throttle(clock, self._stopping, config.io_max_bytes_per_second)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Look for dirty logs from now on, every `log.cleaner.backoff.ms`."""
+        """Start to look for dirty logs every `log.cleaner.backoff.ms`."""
         self._tasks = tasks
         if self._config.is_enabled:
             self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
 
     def change(self, config: CleanerConfig) -> None:
-        """Go on with other settings; the rounds under way end as they began."""
+        """Set new settings; the rounds under way keep the old ones."""
         if config == self._config:
             return
         self._config = config
@@ -74,7 +74,7 @@ class Cleaner:
             self._threads = None
 
     def stop(self) -> None:
-        """Stop: rounds under way are given up, and their logs stay as they were."""
+        """Stop: rounds under way are cancelled, and their logs do not change."""
         self._stopping.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -140,7 +140,7 @@ class Cleaner:
 
 
 class Throttle:
-    """Lets so many bytes a second through, for all threads together."""
+    """Limits the bytes per second of all threads together."""
 
     def __init__(self, clock: Clock, stopping: threading.Event, bytes_per_second: float) -> None:
         self._clock = clock

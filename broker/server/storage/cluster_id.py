@@ -1,6 +1,6 @@
-"""Which cluster this node belongs to: what its log directories say, or a fresh id.
+"""The id of the cluster that this node belongs to: that of its log directories, or a new one.
 
-Only a node that is alone may make an id up: of several nodes each would make its own cluster.
+Only a node that is its own quorum may create an id: several nodes would each create a cluster.
 """
 
 from broker.config.broker_config import BrokerConfig
@@ -14,8 +14,8 @@ def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) 
     """Return the wanted id (CLUSTER_ID), else the one in `meta.properties`, else a new one.
 
     A directory of another cluster than the wanted one is refused when it is opened. Raises
-    InconsistentLogDirectory for a node of a cluster that was neither formatted nor told the id, and
-    for a directory in use that does not say whose it is.
+    InconsistentLogDirectory for a node of a cluster that was neither formatted nor given the id,
+    and for a directory in use that does not name its cluster.
     """
     if wanted:
         return wanted
@@ -34,6 +34,6 @@ def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) 
 
 
 def is_alone(config: BrokerConfig) -> bool:
-    """Whether this node is its own and only controller."""
+    """Return whether this node is the only controller of its cluster."""
     others = [voter for voter in config.voters if voter.node_id != config.node_id]
     return config.is_controller and not others and not config.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Files that are deleted a while after they were given up (file.delete.delay.ms)."""
+"""Removes the files of deleted segments and partitions after file.delete.delay.ms."""
 
 import asyncio
 
@@ -6,7 +6,8 @@ from broker.log.log_directories import LogDirectories
 from broker.server.clock import Clock
 
 PATHS_PER_TURN = 16
-"""A path is a file or a partition's folder: ten thousand may be due at the same time."""
+"""The paths that are removed in one turn. A path is a file or a partition's folder, and ten
+thousand may be due at the same time."""
 
 
 class DeletedFiles:
@@ -21,7 +22,7 @@ class DeletedFiles:
         self._timer: asyncio.TimerHandle | None = None
 
     def remove_due(self) -> None:
-        """Remove some of what has waited long enough, and come again when the next is due."""
+        """Remove some of the paths that are due, and set the timer for the next."""
         self._log_directories.remove_due(self._clock.timestamp_ms(), PATHS_PER_TURN)
         self.stop()
         due_ms = self._log_directories.next_removal_ms()
@@ -30,7 +31,7 @@ class DeletedFiles:
             self._timer = self._loop.call_later(seconds, self.remove_due)
 
     def stop(self) -> None:
-        """Leave the rest to the next start."""
+        """Stop the timer; the next start of the node removes the rest."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""What follows from a disk that fails: its log directory goes offline, the others go on."""
+"""Handles a disk that fails: its log directory goes offline, the others go on."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ METADATA_LOG = TopicPartition(METADATA_TOPIC, METADATA_PARTITION)
 
 
 class StorageFailures:
-    """Takes directories offline. A node whose metadata lies on one cannot go on."""
+    """Takes directories offline. A node whose metadata log is in one cannot go on."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Syncing logs to disk beside the loop: after a roll, and `flush.ms` after an append.
 
-By default nothing is synced on a clock: durability comes from replication and the page cache, and a
-sync bounds how much a restart after a crash must check. `log.flush` knows what is due;
-here it is run in one thread, while the loop, the owner of every log, goes on appending.
+By default no log is synced on a timer: durability comes from replication and the page cache, and a
+sync limits how much a restart after a crash must check. `log.flush` knows which logs are due; this
+module syncs them in one thread, while the loop, the owner of every log, goes on appending.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ class Flusher:
         self._failures = failures
         self._tasks: asyncio.TaskGroup | None = None
         self._thread: ThreadPoolExecutor | None = None
-        # With the time it fires at: a uvloop handle does not know it when that has come already.
+        # Kept with its time: a uvloop handle does not know its time if that has already passed.
         self._timer: tuple[float, asyncio.Handle] | None = None
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Flush from now on what is due."""
+        """Start to flush the logs that are due."""
         self._tasks = tasks
         self.schedule()
 
@@ -47,7 +47,7 @@ class Flusher:
             self._thread.shutdown(wait=True, cancel_futures=True)
 
     def schedule(self) -> None:
-        """See that the next flush is waited for."""
+        """Set the timer for the next flush."""
         due_ms = self._log_directories.next_flush_ms()
         if due_ms is None or self._tasks is None:
             return

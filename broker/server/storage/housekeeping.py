@@ -1,4 +1,4 @@
-"""What the broker does now and then: retention, checkpoints, and what other parts ask for.
+"""The periodic work of a broker: retention, checkpoints, and the work that other parts register.
 
 One timer for each kind of work, none for each partition: five thousand idle partitions cost
 nothing between two rounds.
@@ -50,7 +50,7 @@ class Housekeeping:
         self._timers.clear()
 
     def every(self, name: str, interval_ms: int, work: Callable[[], None]) -> None:
-        """Do some work again and again; never for an interval that is not positive."""
+        """Repeat some work at an interval; an interval of 0 or less disables it."""
         if interval_ms <= 0:
             return
 

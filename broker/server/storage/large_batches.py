@@ -1,10 +1,10 @@
-"""Batches whose check takes so long that others are to come in between.
+"""Batches whose validation takes so long that other requests are served in between.
 
-What a few bytes unpack to may be a hundred megabytes: a thread unpacks it, the loop walks through
+A few bytes may unpack to a hundred megabytes: a thread unpacks the batch, and the loop validates
 its records in steps (`broker.log.append.accept_in_steps`).
 
-Invariant: one such batch at a time is unpacked, on the whole node: that is how much memory they may
-take together. The others wait, each with its connection: the order of requests is kept.
+Invariant: one such batch at a time is unpacked on the whole node, which limits their memory. The
+others wait, each with its connection, so that the order of requests is kept.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ R = TypeVar("R")
 
 
 class LargeBatches:
-    """Gives them their turn."""
+    """Validates large batches one at a time."""
 
     def __init__(self) -> None:
         self._is_at_work = False
         self._waiting: list[Later] = []
 
     def accept(self, log: PartitionLog, records: BytesLike, timestamp_ms: int) -> Steps[Accepted]:
-        """Check a batch, and give it as it is to be appended; raises KafkaError."""
+        """Validate a batch, and return it in the form for the append; raises KafkaError."""
         while self._is_at_work:
             turn = Later(holds=True)
             self._waiting.append(turn)
@@ -36,7 +36,7 @@ class LargeBatches:
         try:
             return (yield from accept_in_steps(log, records, timestamp_ms, in_thread))
         finally:
-            # Everybody: whose turn it would be may be gone.
+            # All waiting batches are woken: the connection of the next one may be closed.
             self._is_at_work = False
             waiting, self._waiting = self._waiting, []
             for turn in waiting:
@@ -44,12 +44,12 @@ class LargeBatches:
 
 
 def in_thread(work: Callable[[], R]) -> Steps[R]:
-    """Have another thread do it, which is worth while for what leaves the interpreter's lock."""
+    """Run a function in another thread; useful for a function that releases the GIL."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
     finished = Later(holds=True)
 
     def on_done(_: "asyncio.Future[R]") -> None:
-        # Looked at here, too: whoever asked may be gone, and then nobody misses it.
+        # The exception is retrieved here: the connection that asked may be closed.
         done.exception()
         finished.done()
 

@@ -17,11 +17,11 @@ from broker.server.storage.failures import StorageFailures
 log = logging.getLogger("millrace.mover")
 
 PIECE_BYTES = 1024 * 1024
-PAUSE_SECONDS = 0.001  # lets requests in between two pieces
+PAUSE_SECONDS = 0.001  # requests are served between two pieces
 
 
 class Mover:
-    """Owns the moves under way; `log.moves` does the copying, the loop is shared with requests."""
+    """Owns the moves under way; `log.moves` copies, and pauses let the loop serve requests."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Mover:
         self._schedule()
 
     def stop(self) -> None:
-        """Stop; the next start goes on."""
+        """Stop; the next start of the node continues the moves."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -7,13 +7,13 @@ from broker.records.batch import RecordBatch, split_batches
 from broker.records.errors import CorruptBatch
 
 CHUNK_BYTES = 128 * 1024
-"""A thousand batches of one small record: to find them in the bytes takes some milliseconds."""
+"""About a thousand batches of one small record: finding them takes some milliseconds."""
 
 
 def batches_in_pieces(log: PartitionLog, end_offset: int) -> Iterator[list[RecordBatch]]:
     """Yield the batches below an offset, oldest first, 128 KiB at a time.
 
-    Raises CorruptBatch or KafkaError for what is not as it was written.
+    Raises CorruptBatch or KafkaError for damaged bytes.
     """
     offset = log.log_start_offset
     while offset < end_offset:

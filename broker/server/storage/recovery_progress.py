@@ -1,4 +1,4 @@
-"""Says how far recovery has come, once it takes more than a second."""
+"""Logs the progress of a recovery that takes more than a second."""
 
 import logging
 
@@ -27,7 +27,7 @@ class RecoveryProgress:
             log.info("recovering logs read_mb=%d mb_per_s=%d", *self._figures(now_ms))
 
     def finish(self) -> None:
-        """Say that all logs are open, if anything had been said before."""
+        """Log that all logs are open, if any progress was logged."""
         now_ms = self._clock.now_ms()
         if self._read_bytes and now_ms - self._started_ms >= EVERY_MS:
             seconds = (now_ms - self._started_ms) / 1000
