@@ -1,7 +1,7 @@
-"""The rights of one requester, as a check asks for them; what is denied goes to the audit log.
+"""The rights of one requester, which checks ask for; decisions are written to the audit log.
 
 The log's name is `millrace.authorizer`: a denial is INFO, a permission DEBUG, as with Kafka's
-`kafka.authorizer.logger`. Names are written with `repr`, so that none forges a line.
+`kafka.authorizer.logger`. Names are written with `repr`, so that no name can forge a line.
 """
 
 import logging
@@ -42,11 +42,11 @@ ON_CLUSTER = (
     AclOperation.IDEMPOTENT_WRITE,
 )
 OPERATIONS = {TOPIC: ON_TOPIC, GROUP: ON_GROUP, CLUSTER: ON_CLUSTER}
-"""What can be done to a kind of resource, for the authorised operations of KIP-430."""
+"""The operations of each kind of resource, for the authorised operations of KIP-430."""
 
 
 class Topics(Protocol):
-    """What a check has to know of the cluster's topics."""
+    """The cluster's topics, as far as a check needs them."""
 
     creates_topics: bool
     """auto.create.topics.enable"""
@@ -88,7 +88,7 @@ class Access(NamedTuple):
     def can_see(
         self, operation: AclOperation, kind: ResourceType, name: str = CLUSTER_NAME
     ) -> bool:
-        """Return whether an operation is allowed; for lists, which are shortened without a word."""
+        """Return whether an operation is allowed, without an audit; for lists that are filtered."""
         return self.authorizer.may(self.requester, operation, kind, name)
 
     def may_on_any(self, operation: AclOperation, kind: ResourceType) -> bool:

@@ -1,4 +1,4 @@
-"""Settings, and what is asked of the cluster as a whole."""
+"""Settings, and requests about the cluster as a whole."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ CONFIG_KINDS: dict[int, tuple[ResourceType, ErrorCode]] = {
     TOPIC_RESOURCE: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     GROUP_RESOURCE: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
 }
-"""The resources that have rules of their own; settings of others are the cluster's."""
+"""The resources that have their own rules; settings of others need rights on the cluster."""
 
 
 def decided_by_controller(operation: AclOperation) -> Check:
@@ -56,7 +56,7 @@ def decided_by_controller(operation: AclOperation) -> Check:
 def check_describe_cluster(
     access: Access, request: DescribeClusterRequest, api_version: int
 ) -> Verdict:
-    """Tell everybody, and the allowed operations to those who ask."""
+    """Allow every requester; add the allowed operations if they are asked for."""
     if not request.include_cluster_authorized_operations:
         return None
 
@@ -98,7 +98,7 @@ def _on_settings(
     answers: str,
     refusal: Callable[..., Any],
 ) -> Check:
-    """Return the check of settings, each resource for itself."""
+    """Return the check of settings, which checks each resource separately."""
 
     def check(access: Access, request: Any, api_version: int) -> Verdict:
         def may(resource: Any) -> bool:

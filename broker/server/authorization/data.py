@@ -53,7 +53,7 @@ NO_ID = bytes(16)
 
 
 def topic_name(access: Access, name: str, topic_id: bytes) -> str | None:
-    """Return what a topic is called that a request names or gives the id of; None is unknown."""
+    """Return the name of a topic that a request gives by name or id; None if it is unknown."""
     return name or access.topics.name_of(topic_id)
 
 
@@ -111,7 +111,7 @@ def _refused_topic(topic: TopicProduceData, code: ErrorCode) -> TopicProduceResp
 def check_fetch(access: Access, request: FetchRequest, api_version: int) -> Verdict:
     """CLUSTER_ACTION for a follower, READ on each topic for a consumer.
 
-    A fetch session names a topic once: what its answers hold is checked each time.
+    A fetch session names a topic once, so the topics in its answers are checked each time.
     """
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
         if access.may(AclOperation.CLUSTER_ACTION, CLUSTER):

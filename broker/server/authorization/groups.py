@@ -70,7 +70,7 @@ def check_consumer_group_heartbeat(
 
 
 def check_list_groups(access: Access, request: ListGroupsRequest, api_version: int) -> Verdict:
-    """DESCRIBE on the cluster for all groups, else those that may be described."""
+    """DESCRIBE on the cluster for all groups; otherwise only groups with DESCRIBE are listed."""
     if access.can_see(AclOperation.DESCRIBE, CLUSTER):
         return None
 

@@ -1,4 +1,4 @@
-"""A handler with the check of its API before it."""
+"""Puts the check of an API before its handler."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,19 +21,19 @@ from broker.server.network.later import Steps
 
 
 class Guard:
-    """Puts checks before handlers, by the rules as they are and what there is of topics."""
+    """Puts checks before handlers; each check uses the current rules and topics."""
 
     def __init__(self, rules: ImageRules, topics: Topics) -> None:
         self._rules = rules
         self._topics = topics
 
     def access(self, connection: Connection, api: str) -> Access:
-        """Return the rights of whoever is at the other end of a connection."""
+        """Return the rights of the principal at the other end of a connection."""
         requester = Requester(connection.peer.principal, connection.peer.host)
         return Access(self._rules.current(), self._topics, requester, api)
 
     def guarded(self, api_key: int, handler: Handler) -> Handler:
-        """Return the handler with its check before it; an API without one is a bug."""
+        """Return the handler with its check before it; an API without a check is a bug."""
         key = ApiKey(api_key)
         check, name = CHECKS[key], key.name
 
@@ -57,8 +57,8 @@ class Guard:
     ) -> Verdict:
         """Check a request to a controller.
 
-        CLUSTER_ACTION is for the cluster's own nodes: they may ask everything, for a broker has
-        checked what it passes on. Others need the rights that they would need at a broker.
+        CLUSTER_ACTION is for the cluster's own nodes, which may send every request: a broker has
+        checked the requests that it forwards. Other clients need the same rights as at a broker.
         """
         key = ApiKey(request.__api_key__)
         access = self.access(connection, key.name)
@@ -73,7 +73,7 @@ class Guard:
 def _completed(
     answer: Answer | Steps[Answer], complete: Callable[[Any], None]
 ) -> Answer | Steps[Answer]:
-    """Change an answer as the check wants it, also one that comes later."""
+    """Let the check complete an answer, which a handler may return later."""
     if isinstance(answer, Message):
         complete(answer)
         return answer

@@ -1,7 +1,7 @@
 """OffsetFetch: DESCRIBE on each group and on each topic.
 
-A topic that is asked for and denied is answered with its error; of all topics, the denied ones are
-left out. Before v8 a request is about one group, and its fields stand at the top level.
+A topic that is named and denied is answered with its error; if all topics are asked for, the denied
+ones are left out. Before v8 a request is about one group, and its fields are at the top level.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The authorizer of a node: the rules of the metadata image, as they are."""
+"""The authorizer of a node: it has the current rules of the metadata image."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from broker.security.authorizer import Authorizer
 
 
 class ImageRules:
-    """Owns the index of the image's rules, and makes it anew when they have changed."""
+    """Owns the index of the image's rules, and builds it again when the rules have changed."""
 
     def __init__(self, config: AuthorizerConfig, image: Callable[[], MetadataImage]) -> None:
         self._config = config
@@ -35,7 +35,7 @@ class ImageRules:
 
 
 class ImageTopics:
-    """What checks have to know of topics, from the metadata image."""
+    """The topics of the metadata image, for checks."""
 
     def __init__(self, image: Callable[[], MetadataImage], *, creates_topics: bool) -> None:
         self._image = image

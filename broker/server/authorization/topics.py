@@ -50,7 +50,7 @@ def _can_describe(access: Access, name: str) -> bool:
 
 
 def check_metadata(access: Access, request: MetadataRequest, api_version: int) -> Verdict:
-    """DESCRIBE on each topic, CREATE for one that would be created; of all, those to describe."""
+    """DESCRIBE on each topic, CREATE for one that would be created; "all topics" is filtered."""
     is_about_all = request.topics is None or (api_version == 0 and not request.topics)
     allowed, denied = divide(
         request.topics or (),
@@ -61,7 +61,7 @@ def check_metadata(access: Access, request: MetadataRequest, api_version: int) -
         for topic in denied
     ]
     if denied and not allowed and api_version == 0:
-        return Refused(MetadataResponse(topics=refusals))  # Without topics v0 asks for all.
+        return Refused(MetadataResponse(topics=refusals))  # In v0 an empty list asks for all.
     if denied:
         request.topics = allowed
 
@@ -92,7 +92,7 @@ def _may_be_described(
 ) -> bool:
     name = topic_name(access, topic.name or "", topic.topic_id)
     if name is None:
-        return True  # The handler says that there is no such topic.
+        return True  # The handler answers that the topic does not exist.
     if not access.may(AclOperation.DESCRIBE, TOPIC, name):
         return False
     asks_to_create = (
@@ -113,7 +113,7 @@ def may_create(access: Access, name: str) -> bool:
 def check_describe_topic_partitions(
     access: Access, request: DescribeTopicPartitionsRequest, api_version: int
 ) -> Verdict:
-    """DESCRIBE on each topic; of all topics, those that may be described."""
+    """DESCRIBE on each topic; if all topics are asked for, the denied ones are left out."""
     is_about_all = not request.topics
     allowed, denied = divide(
         request.topics, lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.name)
@@ -142,7 +142,7 @@ def check_describe_topic_partitions(
 
 
 def check_create_topics(access: Access, request: CreateTopicsRequest, api_version: int) -> Verdict:
-    """CREATE on the cluster or on each topic; settings are told with DESCRIBE_CONFIGS only."""
+    """CREATE on the cluster or on each topic; settings are answered with DESCRIBE_CONFIGS only."""
     allowed, denied = divide(request.topics, lambda topic: may_create(access, topic.name))
     refusals = [
         CreatableTopicResult(
@@ -166,7 +166,7 @@ def check_create_topics(access: Access, request: CreateTopicsRequest, api_versio
 
 
 def check_delete_topics(access: Access, request: DeleteTopicsRequest, api_version: int) -> Verdict:
-    """DELETE on each topic; the name of a topic that is given by id is told with DESCRIBE only."""
+    """DELETE on each topic; a topic given by id is answered with its name with DESCRIBE only."""
     by_state = api_version >= FIRST_VERSION_BY_ID
     states = (
         request.topics

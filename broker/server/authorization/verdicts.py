@@ -1,4 +1,4 @@
-"""What a check returns, and the ways in which most checks are put together."""
+"""The verdicts of checks, and the functions that build most checks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ E = TypeVar("E")
 
 
 class Refused(NamedTuple):
-    """The handler is not asked: this is the answer."""
+    """The handler does not run: this is the answer."""
 
     response: Message
 
 
 class Closed(NamedTuple):
-    """The handler is not asked, and a request that wants no answer ends its connection."""
+    """The handler does not run, and a request that wants no answer ends its connection."""
 
 
 class Narrowed(NamedTuple):
-    """The handler is asked for what is left of the request; `complete` changes its answer."""
+    """The handler gets the rest of the request; `complete` changes its answer."""
 
     complete: Callable[[Any], None]
 
@@ -34,7 +34,7 @@ Check = Callable[[Access, Any, int], Verdict]
 
 
 def always(access: Access, request: Any, api_version: int) -> Verdict:
-    """Go on, whoever asks."""
+    """Allow every requester."""
     return None
 
 
@@ -44,7 +44,7 @@ def with_code(response: type[Message], code: ErrorCode) -> Refused:
 
 
 def on_cluster(operation: AclOperation, response: type[Message], **more: Any) -> Check:
-    """Return a check that demands one right on the cluster; `more` are fields of its refusal."""
+    """Return a check of one right on the cluster; `more` are fields of its refusal."""
 
     def check(access: Access, request: Any, api_version: int) -> Verdict:
         if access.may(operation, CLUSTER):
@@ -70,7 +70,7 @@ def _name(entry: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnEach:
-    """A check of every entry of one array for itself."""
+    """A check of each entry of one array."""
 
     entries: str
     """The array of the request."""
@@ -84,7 +84,7 @@ class OnEach:
     name_of: Callable[[Any], str] = _name
 
     def __call__(self, access: Access, request: Any, api_version: int) -> Verdict:
-        """Refuse the entries that are denied, and have the others answered."""
+        """Refuse the denied entries, and let the handler answer the others."""
         allowed, denied = divide(
             getattr(request, self.entries),
             lambda entry: access.may(self.operation, self.kind, self.name_of(entry)),
@@ -99,7 +99,7 @@ class OnEach:
 
 
 def joined(*verdicts: Verdict) -> Verdict:
-    """Return one verdict of several that shortened the same request, none of which refused it."""
+    """Return one verdict from several that shortened the same request and did not refuse it."""
     parts = [verdict for verdict in verdicts if isinstance(verdict, Narrowed)]
     if not parts:
         return None

@@ -1,7 +1,7 @@
-"""The shell's part of the metadata quorum: everything of a node that is not `broker.raft` itself.
+"""The shell of the metadata quorum: everything of a node's part in it except `broker.raft` itself.
 
 Start at `quorum`: one `Quorum` is one node's part, with the image that the rest of the node follows
-and the channel through which it asks the active controller. What it is made of:
+and the channel through which it asks the active controller. Its parts:
 
     raft.raft_shell            the Raft node with what it touches; inputs wait there for `run`
       driver                   persist, send, apply: the only safe order
@@ -17,12 +17,12 @@ and the channel through which it asks the active controller. What it is made of:
       controller_listeners     the sockets other nodes connect to; controller_dispatch: the APIs
       describe                 DescribeQuorum, and DescribeCluster of controllers
       failure_probe            whether a broker whose connection closed is gone
-    voters, formatting         who votes when the configuration does not say; storage format
+    voters, formatting         the voters of a node without configured ones; storage format
     quorum_metrics             numbers for /metrics; election_times is one of them
 
 The life of a CreateTopics on three nodes: a broker asks its `controller_channel`; that sends it to
 the leader's `controller_listeners`; `active_controller` lets the rules decide and appends the
 records (`raft_shell.append`); the driver flushes and sends; the followers' next Fetch moves the
-high watermark; `metadata_machine` replays the batch; who follows the image is told; the answer
-goes out.
+high watermark; `metadata_machine` replays the batch; the parts that follow the image are notified;
+the answer is sent.
 """

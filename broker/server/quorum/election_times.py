@@ -1,10 +1,10 @@
-"""How long elections took that this node has seen: of the quorum's leader, and of partitions'."""
+"""The durations of elections that this node has seen: of the quorum and of partitions."""
 
 from broker.raft.output import LeaderChange
 
 
 class Latencies:
-    """How many there were, how long all together, and the longest."""
+    """The number of elections, their total time and the longest."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -13,7 +13,7 @@ class Latencies:
         self.total_ms = 0
 
     def add(self, latency_ms: int) -> None:
-        """Count one."""
+        """Count one election."""
         self.count += 1
         self.last_ms = latency_ms
         self.longest_ms = max(self.longest_ms, latency_ms)
@@ -21,14 +21,14 @@ class Latencies:
 
 
 class ElectionTimes(Latencies):
-    """Of the quorum: from the loss of a leader to the knowledge of the next."""
+    """Elections of the quorum: from the loss of a leader until the next one is known."""
 
     def __init__(self) -> None:
         super().__init__()
         self._without_since_ms: int | None = None
 
     def note(self, change: LeaderChange, now_ms: int) -> None:
-        """Take note of what was heard of a leader."""
+        """Handle a change of the known leader."""
         if change.leader_id is None:
             if self._without_since_ms is None:
                 self._without_since_ms = now_ms

@@ -1,9 +1,9 @@
 """Formatting a node's directories, as Apache Kafka's kafka-storage does (KIP-631, KIP-853).
 
-Every directory gets its `meta.properties` and `bootstrap.checkpoint`, the feature levels of a new
-cluster, which its first active controller writes to the metadata log. With initial controllers the
-metadata log gets a snapshot of nothing, `00000000000000000000-0000000000.checkpoint`, which says
-who votes. A directory that is formatted is never changed.
+Every directory gets its `meta.properties` and a `bootstrap.checkpoint` with the feature levels of a
+new cluster, which its first active controller writes to the metadata log. With initial controllers
+the metadata log gets an empty snapshot, `00000000000000000000-0000000000.checkpoint`, which names
+the voters. A directory that is formatted is never changed.
 """
 
 import logging
@@ -42,19 +42,19 @@ NOTHING = OffsetAndEpoch(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class FormatPlan:
-    """What to make of the directories; `voters` only for initial controllers."""
+    """The content of formatted directories; `voters` is for initial controllers only."""
 
     cluster_id: str
     features: Mapping[str, int]
     metadata_directory_id: bytes
     voters: VotersRecord | None = None
     credentials: tuple[UserScramCredentialRecord, ...] = ()
-    """Of users that the new cluster knows from its first moment."""
+    """The credentials of users that the new cluster knows from its first moment."""
 
 
 @dataclass(slots=True)
 class Directories:
-    """The directories of a node: those that are formatted, with what they say, and the others."""
+    """The directories of a node: the formatted ones with their properties, and the others."""
 
     formatted: dict[str, dict[str, str]] = field(default_factory=dict)
     unformatted: list[str] = field(default_factory=list)
@@ -62,12 +62,12 @@ class Directories:
 
 
 def directories_of(config: BrokerConfig) -> list[str]:
-    """Give all directories of a node, that of the metadata log too."""
+    """Return all directories of a node, including that of the metadata log."""
     return sorted({*config.log_dirs, config.metadata_log_dir})
 
 
 def examine(storage: Storage, config: BrokerConfig) -> Directories:
-    """Look what the directories are; raises InconsistentLogDirectory for one nobody knows."""
+    """Inspect the directories; raises InconsistentLogDirectory for unknown content."""
     found = Directories()
     for path in directories_of(config):
         properties = read_meta_properties(storage, path)
@@ -108,7 +108,7 @@ def format_directory(
     new_uuid: Callable[[], bytes],
     timestamp_ms: int,
 ) -> None:
-    """Format one directory; its `meta.properties` comes last, so that it is whole or nothing."""
+    """Format one directory; `meta.properties` is written last, as the mark of a whole format."""
     is_metadata = path == config.metadata_log_dir
     storage.make_directory(path)
     values = [
@@ -137,11 +137,11 @@ def format_directory(
 
 
 def formatted_features(storage: Storage, path: str) -> dict[str, int]:
-    """Give the levels that a new cluster starts with, from how the directory was formatted.
+    """Return the feature levels of a new cluster, from the format of the directory.
 
     A directory of Apache Kafka's may name features that are not built here: they are left out, and
-    no client will use them. Raises InconsistentLogDirectory for a metadata version of another
-    release: the records it stands for are not what is written here.
+    no client will use them. Raises InconsistentLogDirectory for the metadata version of another
+    release, whose records differ from those of this project.
     """
     records = _bootstrap_records(storage, path)
     if not records:
@@ -173,7 +173,7 @@ def formatted_credentials(storage: Storage, path: str) -> list[Message]:
 
 
 def _bootstrap_records(storage: Storage, path: str) -> list[Message]:
-    """Read the file that formatting has left; without one there are no records."""
+    """Read the file that formatting wrote; without it there are no records."""
     data = read_file(storage, f"{path}/{BOOTSTRAP_CHECKPOINT}")
     if data is None:
         return []

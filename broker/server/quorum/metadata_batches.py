@@ -1,6 +1,6 @@
-"""Batches of metadata records, made for the log: what is decided together is one batch.
+"""Encodes metadata records for the log: the records of one decision are one batch.
 
-Of very many records it is made in steps, and others come in between.
+A batch of very many records is made in steps, so that other requests are served in between.
 """
 
 from collections.abc import Generator, Sequence
@@ -11,7 +11,7 @@ from broker.records.build import batch_of_encoded
 from broker.records.record import encode_record
 
 RECORDS_PER_STEP = 512
-"""Of some seven microseconds each."""
+"""One record takes about seven microseconds."""
 
 
 def batch_in_steps(records: Sequence[Message], timestamp_ms: int) -> Generator[None, None, bytes]:

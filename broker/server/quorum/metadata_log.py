@@ -13,7 +13,7 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 
 def metadata_log_config(segment_bytes: int = LogConfig().segment_bytes) -> LogConfig:
-    """Return the settings of the metadata log: records go only once a snapshot has them."""
+    """Return the settings of the metadata log: only records in a snapshot are removed."""
     return LogConfig(
         retention_ms=-1,
         retention_bytes=-1,

@@ -1,8 +1,8 @@
-"""What the quorum replicates: committed batches in, the cluster's image out.
+"""The replicated state machine of the quorum: it applies committed batches to the cluster's image.
 
-Invariant: `image` is what all records below `position.offset` add up to, and nothing else. A batch
-of very many records is so read and prepared in steps, which change nothing; what is left of it then
-is quick, and done in one.
+Invariant: `image` is the result of all records below `position.offset`, and of no others. A batch
+of very many records is therefore read and prepared in steps that do not change the image; the last
+step is quick, and applies the whole batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,26 +17,26 @@ from broker.records.batch import RecordBatch
 from broker.server.quorum.raft.snapshot_format import snapshot_values
 
 RECORDS_PER_STEP = 256
-"""Of some ten microseconds each: others come in between."""
+"""The records of one step; each takes about ten microseconds."""
 
 
 class MetadataMachine:
-    """The `QuorumListener` of a node; `on_change` gets what changed, when `tell` is called."""
+    """The `QuorumListener` of a node; `on_change` gets the changes when `tell` is called."""
 
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.position = OffsetAndEpoch(0, 0)
-        """Where the last applied batch ends, and its epoch: the name of a snapshot of `image`."""
+        """The end and the epoch of the last applied batch: the name of a snapshot of `image`."""
         self.last_timestamp_ms = -1
         self.bytes_since_snapshot = 0
         self.elections = Elections()
-        """Of partitions, since this node has started; those in a snapshot are not known."""
+        """Elections of partitions since this node started; those in a snapshot are unknown."""
         self.leader_changes: list[LeaderChange] = []
-        """What was heard of leaders, for the owner to take."""
+        """The changes of the leader, for the owner to take."""
         self.on_change: Callable[[MetadataDelta], None] = lambda delta: None
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-        """Go on with the image of a snapshot; who follows is told what is different in it."""
+        """Replace the image with that of a snapshot; `on_change` gets the differences."""
         self.tell()
         old, image = self.image, MetadataImage()
         for value in snapshot_values(data):
@@ -49,7 +49,7 @@ class MetadataMachine:
             self.on_change(delta)
 
     def apply(self, batch: RecordBatch) -> Iterator[None]:
-        """Replay a committed batch: nothing of it before the last step, and all of it then."""
+        """Replay a committed batch: the last step changes the image, and earlier steps do not."""
         header = batch.header
         if not header.is_control:
             replays: list[Callable[[], None]] = []
@@ -65,11 +65,11 @@ class MetadataMachine:
         self.bytes_since_snapshot += header.size_bytes
 
     def change_leader(self, change: LeaderChange) -> None:
-        """Keep what was heard, in its order."""
+        """Keep a change of the leader, in order."""
         self.leader_changes.append(change)
 
     def tell(self) -> None:
-        """Tell who follows what the batches since the last time have changed."""
+        """Notify `on_change` of the changes since the last call."""
         delta = self.image.take_delta()
         if not delta.is_empty:
             self.elections.add(delta.elections)

@@ -1,10 +1,10 @@
-"""When a snapshot of the metadata is taken, and which records it makes superfluous (KIP-630).
+"""Takes snapshots of the metadata, and removes the records that they replace (KIP-630).
 
-One is due after `metadata.log.max.record.bytes.between.snapshots` of records, or when there are any
-and `metadata.log.max.snapshot.interval.ms` have passed. Every node takes its own. It is written a
-slice at a time, so that a large cluster's does not keep the event loop from everything else. The
-records before the *former* snapshot go then: a replica that is a little behind still finds them,
-and need not load a snapshot.
+A snapshot is due after `metadata.log.max.record.bytes.between.snapshots` bytes of records, or when
+there are new records and `metadata.log.max.snapshot.interval.ms` have passed. Every node takes its
+own. A snapshot is written one slice at a time, so that a large one does not block the event loop.
+After it the records before the *previous* snapshot are removed: a replica that is slightly behind
+still finds the later ones, and need not load a snapshot.
 """
 
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger("millrace.quorum.snapshots")
 
 @dataclass(slots=True)
 class _Unfinished:
-    """A snapshot of which not everything is written; `position` is where its next part goes."""
+    """A snapshot that is being written; `position` is the place of its next part."""
 
     snapshot_id: OffsetAndEpoch
     writer: SnapshotWriter
@@ -37,7 +37,7 @@ class _Unfinished:
 
 
 class MetadataSnapshots:
-    """Takes the snapshots of one node; `voters` is what each repeats, if they were formatted."""
+    """Takes the snapshots of one node; each repeats the `voters`, if they were formatted."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class MetadataSnapshots:
         self._unfinished: _Unfinished | None = None
 
     def next_deadline_ms(self) -> int:
-        """Give when there is something to do though nothing more is committed; 0 is at once."""
+        """Return when there is work to do without a new commit; 0 is at once."""
         if self._unfinished is not None:
             return 0
         if not self._machine.bytes_since_snapshot or not self._config.snapshot_interval_ms:
@@ -65,7 +65,7 @@ class MetadataSnapshots:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a snapshot was begun and is not finished."""
+        """True if a snapshot was begun and is not finished."""
         return self._unfinished is not None
 
     def advance(self, now_ms: int, timestamp_ms: int) -> None:
@@ -82,7 +82,7 @@ class MetadataSnapshots:
         )
 
     def begin(self, now_ms: int, timestamp_ms: int) -> None:
-        """Begin a snapshot of the image as it is now; `advance` writes it."""
+        """Begin a snapshot of the current image; `advance` writes it."""
         machine = self._machine
         snapshot_id = machine.position
         self._taken_ms = now_ms
@@ -108,7 +108,7 @@ class MetadataSnapshots:
         unfinished.position += len(part)
 
     def _finish(self, unfinished: _Unfinished) -> None:
-        """Give it its name, then drop what the former one contains."""
+        """Give it its name, then drop the records that the previous snapshot contains."""
         former_ids = self._log.snapshot_ids()
         if not self._log.finish_snapshot(unfinished.snapshot_id):
             return

@@ -1,12 +1,12 @@
 """One node's part in the metadata quorum: the owner of its Raft node, log and image.
 
 Everything happens on the event loop, one input at a time: a message of another node, a timer, a
-request to the controller. An input is carried out at once (`_go_on`): persist, send, apply, tell
-who follows what changed, answer who waited, decide on the next request, until nothing is left to
-do. On a node that is its own quorum a request to `channel` is so answered before `ask` returns.
+request to the controller. An input is carried out at once (`_go_on`): persist, send, apply, notify
+of the changes, answer the waiting requests, decide on the next request, until no work is left. On a
+node that is its own quorum a request to `channel` is therefore answered before `ask` returns.
 
 The disk is written inline: metadata changes are rare, and a group commit is one fdatasync. A disk
-that fails, or a record that cannot be replayed, ends the node (`on_fatal`); nothing is tried again.
+that fails, or a record that cannot be replayed, ends the node (`on_fatal`) without a retry.
 """
 
 import asyncio
@@ -58,12 +58,12 @@ from broker.server.quorum.voters import stored_voters
 _log = logging.getLogger("millrace.quorum")
 
 MANY_RECORDS = 1_000
-"""As a topic of so many partitions has: they are written, applied and followed one after the other,
-each for some milliseconds, and the loop looks at everybody else in between."""
+"""The records of a topic of this many partitions: writing, applying and following them takes some
+milliseconds each, and the loop serves other requests between these steps."""
 
 
 class MetadataDisk(NamedTuple):
-    """Where a node keeps the metadata log of its cluster."""
+    """The place of the metadata log on a node."""
 
     log: PartitionLog
     directory: str
@@ -93,7 +93,7 @@ class Quorum:
         self._clock = clock
         self._loop = loop
         self.incarnation_id = random_uuid().bytes
-        """Of the broker in this process: every start of a node is another."""
+        """The id of the broker's process: every start of a node has another one."""
         self._rules = rules or controller_rules(
             controller_config(config, cluster_id, storage, self.incarnation_id), random_source
         )
@@ -122,13 +122,13 @@ class Quorum:
         )
         self.elections = ElectionTimes()
         self.partition_election_times = Latencies()
-        """Of decisions by which partitions got leaders: until they were committed."""
+        """The durations of decisions that elected partitions' leaders, until their commit."""
         self._told = (NO_NODE, -1, False)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = NEVER_MS
         self._is_pumping = False
         self._is_pump_due = False
-        """Whether a turn of the loop is to come for what was left to it."""
+        """True if a later turn of the loop is scheduled for the rest of the work."""
         self._stopped: asyncio.Future[None] | None = None
         self.has_stopped = False
         self.channel = ControllerChannel(
@@ -159,7 +159,7 @@ class Quorum:
             )
         )
 
-    # What is known here.
+    # The state of this node.
 
     @property
     def image(self) -> MetadataImage:
@@ -168,22 +168,22 @@ class Quorum:
 
     @property
     def node(self) -> RaftNode:
-        """The Raft node, to look at."""
+        """The Raft node, for reading only."""
         return self.raft.node
 
     @property
     def applied_offset(self) -> int:
-        """Up to where the log is applied."""
+        """The offset below which the log is applied."""
         return self.raft.applied_offset
 
     @property
     def leader_id(self) -> int:
-        """The leader of the quorum, -1 when none is known."""
+        """The id of the quorum's leader, -1 when none is known."""
         return self.node.leader_id
 
     @property
     def is_serving(self) -> bool:
-        """Whether the active controller is here, and ready."""
+        """True if the active controller is in this process, and ready."""
         return self._leadership.is_serving
 
     @property
@@ -203,7 +203,7 @@ class Quorum:
     # From start to stop.
 
     def start(self) -> None:
-        """Load what is on disk, take up a role, listen.
+        """Load the log and snapshots from disk, take up a role, listen.
 
         Raises OSError, also for a log or a snapshot that cannot be read.
         """
@@ -220,10 +220,10 @@ class Quorum:
         self._set_timer()
 
     def begin_stop(self) -> None:
-        """Hand a leadership over; `has_stopped` says when this is done, or has taken too long."""
+        """Hand a leadership over; `has_stopped` is True when this is done or has timed out."""
         self._stopped = self._loop.create_future()
         if self.has_stopped:
-            # It failed, and there is nothing left to hand over.
+            # The quorum has failed, so there is no leadership to hand over.
             self._stopped.set_result(None)
             return
         self.channel.close()
@@ -251,7 +251,7 @@ class Quorum:
     # Inputs.
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
-        """Hand a request to the active controller; NOT_CONTROLLER when that is not here."""
+        """Hand a request to the active controller; answer NOT_CONTROLLER if it is elsewhere."""
         if isinstance(request, DescribeQuorumRequest):
             on_response(self.describe(request, api_version))
         else:
@@ -262,7 +262,7 @@ class Quorum:
         self.raft.tick()
 
     def _set_timer(self) -> None:
-        """Be woken when something is due; a timer that comes too early does no harm."""
+        """Set the timer for the next deadline; a timer that fires too early does no harm."""
         due_ms = min(
             self.node.next_deadline_ms(),
             self._leadership.next_deadline_ms(),
@@ -273,21 +273,21 @@ class Quorum:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = due_ms
-        # One more, for the loop's clock may be a fraction of a millisecond ahead of ours.
+        # One more, because the loop's clock may be a fraction of a millisecond ahead of this one.
         delay_ms = max(due_ms - self._clock.now_ms(), 0) + 1
         self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
 
-    # What follows from an input.
+    # The work that follows an input.
 
     def _pump(self) -> None:
-        """Carry out everything there is to do; what comes meanwhile is done by who is at it."""
+        """Carry out all work; a nested call leaves its work to the outer one."""
         if self._is_pumping or self.has_stopped:
             return
         self._is_pumping = True
         try:
             self._go_on()
         except Exception as error:  # noqa: BLE001 - the outermost edge of the node's owner
-            # What is on the disk, or how much of it was applied, is not known any more.
+            # The content of the disk, or how much of it was applied, is unknown.
             _log.exception("the metadata quorum failed")
             self._close()
             self.on_fatal(f"the metadata log failed: {error!r}")
@@ -299,7 +299,7 @@ class Quorum:
             self._close()
 
     def _pump_soon(self) -> None:
-        """Let the loop look at everybody else first."""
+        """Carry out the work in the next turn of the loop."""
         if not self._is_pump_due:
             self._is_pump_due = True
             self._loop.call_soon(self._pump_when_due)
@@ -314,9 +314,9 @@ class Quorum:
         self.snapshots.advance(self._clock.now_ms(), self._clock.timestamp_ms())
 
     def _go_round(self) -> bool:
-        """Do what is next of everything; whether there is more to do now.
+        """Do one round of all work; return whether there is more to do at once.
 
-        After very much the rest has a turn of the loop of its own.
+        After very many records the rest gets a separate turn of the loop.
         """
         applied_offset = self.applied_offset
         self.raft.run()
@@ -338,7 +338,7 @@ class Quorum:
         count = machine.elections.all_count
         machine.tell()
         if self.is_serving and machine.elections.all_count > count:
-            # Decided here: the batch has the time of this clock.
+            # This node made the decision, so the batch has the time of its clock.
             latency_ms = self._clock.timestamp_ms() - machine.last_timestamp_ms
             self.partition_election_times.add(max(latency_ms, 0))
 

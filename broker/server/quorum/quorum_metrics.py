@@ -1,6 +1,6 @@
-"""The quorum in numbers, for /metrics: what Apache Kafka calls raft-metrics and KafkaController.
+"""The numbers of the quorum for /metrics: Apache Kafka's raft-metrics and KafkaController.
 
-The Prometheus client is imported at the first scrape: an idle node does not carry it.
+The Prometheus client is imported at the first scrape, to save the memory of an idle node.
 """
 
 from typing import Any
@@ -36,11 +36,11 @@ class QuorumCollector:
         self._quorum = quorum
 
     def describe(self) -> list[Any]:
-        """Say nothing before the numbers themselves are asked for."""
+        """Return no description, so that registration does not collect the numbers."""
         return []
 
     def collect(self) -> list[Any]:
-        """Give everything as it is now."""
+        """Return all metrics with their current values."""
         return [*self._raft(), *self._elections(), *self._controller()]
 
     def _raft(self) -> list[Any]:
@@ -85,7 +85,7 @@ class QuorumCollector:
         )
 
     def _controller(self) -> list[Any]:
-        """Count what the controller counts; only the active one does, as in Apache Kafka."""
+        """Return the controller's metrics; only the active one has them, as in Apache Kafka."""
         quorum = self._quorum
         if not quorum.config.is_controller:
             return []
@@ -105,7 +105,7 @@ class QuorumCollector:
         ]
 
     def _partition_elections(self) -> list[Any]:
-        """Count since this node has started, whoever was the active controller."""
+        """Return counts since this node started, on every node."""
         from prometheus_client.core import CounterMetricFamily
 
         elections = self._quorum.machine.elections

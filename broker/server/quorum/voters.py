@@ -1,10 +1,10 @@
-"""Who votes, for a node whose configuration does not say (`controller.quorum.voters` is empty).
+"""Finds the voters for a node without configured ones (`controller.quorum.voters` is empty).
 
-A controller was formatted with the voters: they stand in the newest snapshot of its metadata log
-(KIP-853). One that has neither voters nor such a snapshot cannot start: it would wait for itself.
-Any other node has `controller.quorum.bootstrap.servers` and asks them, one after the
-other, again and again, before it starts: DescribeQuorum v2 names the endpoints of the voters. A
-node with the controller role that is told of none is alone, and so the only voter.
+A controller is formatted with the voters: they are in the newest snapshot of its metadata log
+(KIP-853). A controller that has neither voters nor such a snapshot cannot start: it would wait for
+itself. Any other node asks `controller.quorum.bootstrap.servers`, one after the other, repeatedly,
+before it starts: DescribeQuorum v2 names the endpoints of the voters. A node with the controller
+role and no bootstrap servers is the only voter.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ PAUSE_MS = 500
 
 
 def stored_voters(storage: Storage, directory: str) -> VotersRecord | None:
-    """Read who votes from the newest snapshot in a metadata log's directory, if it says."""
+    """Read the voters from the newest snapshot in a metadata log's directory, if it has any."""
     if storage.status(directory) is None:
         return None
     snapshots = SnapshotFiles(storage, directory)
@@ -53,7 +53,7 @@ def stored_voters(storage: Storage, directory: str) -> VotersRecord | None:
 
 
 def voters_of(record: VotersRecord) -> tuple[Voter, ...]:
-    """Give the voters with the first endpoint of each, ascending."""
+    """Return the voters with the first endpoint of each, ascending."""
     return _sorted(
         Voter(voter.voter_id, voter.endpoints[0].host, voter.endpoints[0].port)
         for voter in record.voters
@@ -64,7 +64,7 @@ def voters_of(record: VotersRecord) -> tuple[Voter, ...]:
 async def with_voters(
     config: BrokerConfig, storage: Storage, loop: asyncio.AbstractEventLoop
 ) -> BrokerConfig:
-    """Give the configuration with the voters filled in; waits until a bootstrap server answers.
+    """Return the configuration with the voters; wait until a bootstrap server answers.
 
     Raises OSError for a controller that was not formatted.
     """
@@ -105,7 +105,7 @@ async def _ask_until_known(
 async def _ask(
     config: BrokerConfig, loop: asyncio.AbstractEventLoop, address: tuple[str, int]
 ) -> tuple[Voter, ...]:
-    """Ask one node who votes; empty when it does not answer or does not know."""
+    """Ask one node for the voters; return an empty list if it does not answer or know."""
     answered: asyncio.Future[Message | None] = loop.create_future()
     topic = TopicData(
         topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=PARTITION_NUMBER)]

@@ -1,1 +1,1 @@
-"""The active controller with what it touches: who asks it, through what, and what it answers."""
+"""The active controller, its listeners and its channel for brokers."""

@@ -1,14 +1,15 @@
 """The controller of the node that leads the quorum: one decision at a time, each committed first.
 
 A request waits in a queue until the decision before it is committed and applied, so the controller
-always decides on the committed image and no change is ever undone. The answer goes out when the
-records of the decision are applied; without records at once. On one node alone all of this happens
-within `submit`. A decision on very much comes in steps (`DecisionSteps`): each is committed and
-applied like one of its own, and the loop looks at everybody else before the next; other decisions
-wait until the last. So they do while a batch of very many records is made.
+always decides on the committed image and no change is ever undone. The answer is sent when the
+records of the decision are applied; without records it is sent at once. On a single node all of
+this happens within `submit`. A large decision has several steps (`DecisionSteps`): each is
+committed and applied like a separate decision, and the loop serves other requests before the next
+step; other decisions wait until the last step. They also wait while a batch of very many records is
+made.
 
-When the node leads no longer, everything that waits is refused with NOT_CONTROLLER: whether its
-records become committed under another leader is not known, as after any lost connection.
+When the node leads no longer, all waiting requests are refused with NOT_CONTROLLER: it is unknown
+whether their records are committed under another leader, as after a lost connection.
 """
 
 import logging
@@ -38,29 +39,29 @@ class ControllerLike(Protocol):
     def handle(
         self, request: Message, api_version: int, moment: Moment
     ) -> Decision | DecisionSteps:
-        """Decide on a request; raises KafkaError for a refusal of it whole."""
+        """Decide on a request; raises KafkaError to refuse the whole request."""
 
     def tick(self, moment: Moment) -> list[Message]:
-        """Do what is due."""
+        """Do the periodic work that is due."""
 
     def next_deadline_ms(self) -> int:
-        """Give when `tick` has something to do, NEVER_MS when it has not."""
+        """Return when `tick` has work to do, NEVER_MS if it has none."""
 
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
-        """Take note that a broker's process is gone."""
+        """Handle the end of a broker's process."""
 
 
 class Shell(NamedTuple):
-    """What the controller needs of its node."""
+    """The functions of the node that the controller needs."""
 
     moment: Callable[[], Moment]
     append: Callable[[Sequence[Message]], Generator[None, None, int]]
-    """Gives the end offset behind the records; raises KafkaError and has changed nothing.
+    """Returns the end offset behind the records; raises KafkaError without any change.
 
-    Of very many it makes one batch in steps, and appends it with the last."""
+    A batch of very many records is made in steps, and appended with the last step."""
     refuse: Callable[[Message, int, KafkaError], Message]
     soon: Callable[[Callable[[], None]], None]
-    """Lets the loop look at everybody else, then calls what it is given, then `advance`."""
+    """Lets the loop serve other requests, then calls its argument, then `advance`."""
 
 
 class _Operation(NamedTuple):
@@ -83,15 +84,15 @@ class ActiveController:
     def __init__(self, controller: ControllerLike, leader_epoch: int, shell: Shell) -> None:
         self.leader_epoch = leader_epoch
         self.is_serving = False
-        """Whether its first records are committed."""
+        """True if its first records are committed."""
         self._controller = controller
         self._shell = shell
         self._queue: deque[_Operation] = deque()
         self._under_way: _UnderWay | None = None
         self._awaited_offset: int | None = None
-        """What has to be applied before it goes on."""
+        """The offset that has to be applied before it goes on."""
         self._is_turn_awaited = False
-        """Whether it goes on when the loop has looked at everybody else."""
+        """True if it goes on in a later turn of the loop."""
         self._begin(_Operation(controller.activate, _nobody, _no_answer))
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
@@ -111,7 +112,7 @@ class ActiveController:
         self._queue.append(_Operation(decide, on_response, refused))
 
     def lose_broker(self, broker_id: int) -> None:
-        """Queue that a broker's process is gone."""
+        """Queue the end of a broker's process."""
 
         def decide(moment: Moment) -> Sequence[Message]:
             return self._controller.lose_broker(broker_id, moment)
@@ -119,7 +120,7 @@ class ActiveController:
         self._queue.append(_Operation(decide, _nobody, _no_answer))
 
     def advance(self, applied_offset: int, now_ms: int) -> None:
-        """Answer what is committed, and decide until something has to be committed again."""
+        """Answer committed requests, and decide on others until records have to be committed."""
         while True:
             if self._under_way is not None:
                 awaited_offset = self._awaited_offset
@@ -157,7 +158,7 @@ class ActiveController:
         except OSError:
             raise
         except Exception:
-            # The request's outermost edge: the cluster goes on with what is appended, if anything.
+            # The request's outermost edge: the cluster goes on with the records appended so far.
             log.exception("a request failed in the controller")
             response = operation.refused(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         else:
@@ -166,7 +167,7 @@ class ActiveController:
                 self._shell.soon(self._take_turn)
             return
         self._under_way = None
-        self.is_serving = True  # What was carried out first is the activation.
+        self.is_serving = True  # The first operation is the activation.
         if response is not None:
             operation.on_response(response)
 
@@ -174,7 +175,7 @@ class ActiveController:
         self._is_turn_awaited = False
 
     def _carry_out(self, operation: _Operation) -> _Walk:
-        """Decide, and append what was decided.
+        """Decide, and append the records of the decision.
 
         Yields an offset that has to be applied before it goes on, or None for a turn of the loop;
         returns the answer.
@@ -197,24 +198,24 @@ class ActiveController:
             yield None
 
     def _append(self, records: Sequence[Message]) -> Generator[int | None, None, None]:
-        """Append what belongs together, and wait until it is applied."""
+        """Append the records of one step, and wait until they are applied."""
         if records:
             yield (yield from self._shell.append(records))
 
     def next_deadline_ms(self) -> int:
-        """Give when `advance` has something to do though nothing was committed."""
+        """Return when `advance` has work to do without a new commit."""
         is_busy = self._under_way is not None
         return NEVER_MS if is_busy else self._controller.next_deadline_ms()
 
     @property
     def has_work(self) -> bool:
-        """Whether `advance` would decide on something."""
+        """True if `advance` would decide on a request."""
         if self._under_way is None:
             return bool(self._queue)
         return self._awaited_offset is None and not self._is_turn_awaited
 
     def end(self) -> None:
-        """Refuse everything that waits: this node does not lead any more."""
+        """Refuse all waiting requests: this node is no longer the leader."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
         waiting = list(self._queue)
         if self._under_way is not None:
@@ -229,9 +230,9 @@ class ActiveController:
 
 
 def _nobody(response: Message) -> None:
-    """Take the answer to what nobody asked."""
+    """Drop the answer of an operation without a request."""
 
 
 def _no_answer(error: KafkaError) -> None:
-    """Answer a refusal of what nobody asked."""
+    """Log the refusal of an operation without a request."""
     log.warning("the controller refused its own work error=%s", error)

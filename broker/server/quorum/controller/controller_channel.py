@@ -1,10 +1,10 @@
-"""What a broker asks of the active controller, wherever that is: in this process or on the wire.
+"""The requests of a broker to the active controller, in this process or over a connection.
 
-Requests go one at a time, in their order. While there is no leader they wait; an answer of
-NOT_CONTROLLER and a lost connection are tried again; only the caller's timeout ends that. A request
-whose connection was lost may have been carried out: then its second try is answered by what the
-first one did (TOPIC_ALREADY_EXISTS), as with any Kafka client. Who has to know of every copy that
-may be under way asks with `is_sent_once`: it hears of the lost connection and asks again itself.
+Requests are sent one at a time, in order. While there is no leader they wait; after an answer of
+NOT_CONTROLLER or a lost connection a request is sent again, until the caller's timeout. A request
+whose connection was lost may have been carried out: the answer to its second copy then shows the
+effect of the first (TOPIC_ALREADY_EXISTS), as with any Kafka client. A caller that has to know
+every copy under way uses `is_sent_once`: it is notified of the lost connection and retries itself.
 """
 
 import asyncio
@@ -23,26 +23,26 @@ Refuse = Callable[[Message, int, KafkaError], Message]
 
 
 class Leadership(Protocol):
-    """The node's view of who leads."""
+    """The node's view of the leader of the quorum."""
 
     @property
     def node_id(self) -> int:
-        """This node."""
+        """The id of this node."""
 
     @property
     def leader_id(self) -> int:
-        """The leader, -1 when none is known."""
+        """The id of the leader, -1 when none is known."""
 
     @property
     def is_serving(self) -> bool:
-        """Whether the active controller is in this process, and ready."""
+        """True if the active controller is in this process, and ready."""
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
         """Hand a request to the controller in this process."""
 
 
 class _Question:
-    """A request and its caller; `on_response` is None once that was answered."""
+    """A request and its caller; `on_response` is None once the caller was answered."""
 
     __slots__ = ("api_version", "deadline_ms", "is_sent_once", "on_response", "request", "timer")
 
@@ -58,7 +58,7 @@ class _Question:
 
 
 class ChannelParts(NamedTuple):
-    """What a channel works with."""
+    """The objects that a channel works with."""
 
     loop: asyncio.AbstractEventLoop
     now_ms: Callable[[], int]
@@ -89,10 +89,10 @@ class ControllerChannel:
         timeout_ms: int,
         is_sent_once: bool = False,
     ) -> None:
-        """Ask; `on_response` is called exactly once, maybe before this returns.
+        """Queue a request; `on_response` is called exactly once, possibly before this returns.
 
-        After `timeout_ms` it gets a refusal, REQUEST_TIMED_OUT; with `is_sent_once` also as soon as
-        the connection is lost on which it was sent.
+        After `timeout_ms` it gets the refusal REQUEST_TIMED_OUT; with `is_sent_once` also when the
+        connection is lost on which the request was sent.
         """
         question = _Question(request, api_version, on_response, is_sent_once=is_sent_once)
         if self._is_closed:
@@ -107,7 +107,7 @@ class ControllerChannel:
             )
 
     def on_leader_change(self) -> None:
-        """Take note that there may be another controller, or one again."""
+        """Send the queue to the new active controller, if there is one."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
@@ -115,14 +115,14 @@ class ControllerChannel:
         if connection is not None and self._address() != connection.address:
             connection.close()
             self._connection = None
-            # Its answer will never come now.
+            # The answer from the old leader will not come.
             lost, self._under_way = self._under_way, None
             if lost is not None and lost.is_sent_once:
                 self._tell_of_loss(lost)
         self._advance()
 
     def close(self) -> None:
-        """Refuse everything that waits, and whatever comes."""
+        """Refuse all waiting and all later requests."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -133,7 +133,7 @@ class ControllerChannel:
             self._refuse(question, "This node is stopping.")
 
     def _address(self) -> tuple[str, int] | None:
-        """Give where the leader is reached; None when there is none, or it is this node."""
+        """Return the connection to the leader; None if there is none, or it is this node."""
         leadership = self._parts.leadership
         voter = self._parts.voters.get(leadership.leader_id)
         if voter is None or voter.node_id == leadership.node_id:
@@ -153,7 +153,7 @@ class ControllerChannel:
         self._is_advancing = False
 
     def _send(self, question: _Question) -> bool:
-        """Send a question to the leader; False when there is none."""
+        """Send a request to the leader; return False if there is none."""
         parts = self._parts
         address = self._address()
         if parts.leadership.is_serving:
@@ -198,7 +198,7 @@ class ControllerChannel:
         self._advance()
 
     def _on_timeout(self, question: _Question) -> None:
-        """Refuse a question that waited for too long; one that is under way frees the way."""
+        """Refuse a request after its timeout; the next one is sent if it was under way."""
         question.timer = None
         if self._under_way is question:
             self._under_way = None
@@ -225,9 +225,9 @@ class ControllerChannel:
 
 
 def is_elsewhere(response: Message) -> bool:
-    """Whether an answer says that its node is not the active controller.
+    """Return whether an answer says that its node is not the active controller.
 
-    Some answers have an error at the top, others one beside each item: then each says the same.
+    Some answers have an error at the top level, others have the same error beside each item.
     """
     said = ErrorCode.NOT_CONTROLLER
     if isinstance(response, DescribeQuorumResponse):

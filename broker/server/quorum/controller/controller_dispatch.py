@@ -1,8 +1,8 @@
-"""The controller listener's side of a request: which APIs are served there, and by whom.
+"""Dispatches the requests of controller listeners, and has the table of the APIs served there.
 
-Raft's own requests go to the node and are answered when it says so. Everything else is for the
-active controller; a node that is not it answers NOT_CONTROLLER, so that a broker or an admin client
-looks for it elsewhere (KIP-919).
+Raft's own requests go to the Raft node, which decides when they are answered. All other requests
+are for the active controller; any other node answers NOT_CONTROLLER, so that a broker or an admin
+client looks for the controller on another node (KIP-919).
 """
 
 import logging
@@ -66,12 +66,12 @@ SERVED_APIS = (
 
 
 class ControllerParts(NamedTuple):
-    """Whom a dispatcher passes requests on to."""
+    """The receivers of a dispatcher's requests."""
 
     step: Callable[[Message], Later]
-    """Raft's."""
+    """Handles the requests of Raft."""
     submit: Callable[[Message, int, Callable[[Message], None]], None]
-    """The active controller's."""
+    """Handles the requests to the active controller."""
     describe_cluster: Callable[[DescribeClusterRequest], Message]
     image: Callable[[], MetadataImage]
     applied_offset: Callable[[], int]
@@ -137,13 +137,13 @@ class ControllerDispatcher:
         return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)
 
     def on_closed(self, connection: Connection) -> None:
-        """Pass on that a connection is gone."""
+        """Pass on the end of a connection."""
         self._parts.on_closed(connection)
 
     def _answer_unsupported(
         self, connection: Connection, header: RequestHeader
     ) -> list[Part] | None:
-        """ApiVersions answers in version 0 with error 35 (KIP-511); others lose the connection."""
+        """Answer ApiVersions in version 0 with error 35 (KIP-511); close for any other API."""
         if header.api_key == ApiKey.API_VERSIONS:
             old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
             return encode(old, self._api_versions(ErrorCode.UNSUPPORTED_VERSION))
@@ -160,7 +160,7 @@ class ControllerDispatcher:
 def api_versions(
     image: MetadataImage, last_applied_offset: int, code: ErrorCode
 ) -> ApiVersionsResponse:
-    """List what is served on a controller listener, and the feature levels at an offset."""
+    """Return the APIs served on a controller listener, and the feature levels at an offset."""
     return ApiVersionsResponse(
         error_code=code,
         api_keys=[

@@ -53,13 +53,13 @@ class ControllerListeners:
         return self._sink.on_frame(connection, frame)
 
     def on_closed(self, connection: Connection) -> None:
-        """Forget a connection, then pass on that it is gone."""
+        """Drop a connection, then pass on its end."""
         self._listeners[connection.peer.listener_name].forget(connection)
         self._sink.on_closed(connection)
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port of each listener: the real one where 0 was asked for."""
+        """The port of each listener: the port that the system chose if 0 was asked for."""
         return {name: listener.port for name, listener in self._listeners.items()}
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""How a controller makes itself known to the cluster: ControllerRegistration (KIP-919).
+"""Registers a controller with the cluster: ControllerRegistration (KIP-919).
 
-Each start of a node registers anew, with its listeners and the feature levels it supports: a level
-is raised only when every voter has said that it can do it. It is asked for until it is done; a
-cluster works without it, so nothing waits for it.
+Each start of a node registers again, with its listeners and the feature levels it supports: a level
+is raised only when every voter has registered with it. The request is repeated until it succeeds; a
+cluster works without it, so no part waits for it.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class ControllerRegistration:
         self._is_closed = False
 
     def start(self, ports: Mapping[str, int], host_name: Callable[[], str]) -> None:
-        """Register with the listeners as they are; `host_name` names one without a host."""
+        """Register with the current listeners; `host_name` is used for one without a host."""
         self._register(
             ControllerRegistrationRequest(
                 controller_id=self._config.node_id,
@@ -79,7 +79,7 @@ class ControllerRegistration:
         self._ask(request, VERSION, answered, timeout_ms=TIMEOUT_MS)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop all requests and timers."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()

@@ -1,4 +1,4 @@
-"""The controller as a node makes it: with its configuration and its random source."""
+"""Makes the controller of a node, with its configuration and its random source."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from broker.server.quorum.formatting import formatted_credentials, formatted_fea
 
 
 class ControllerRules(NamedTuple):
-    """Makes a controller on an image, and whole answers that refuse."""
+    """Makes a controller on an image, and the answers that refuse a whole request."""
 
     new_controller: Callable[[MetadataImage], ControllerLike]
     refuse: Callable[[Message, int, KafkaError], Message]
@@ -28,7 +28,7 @@ class ControllerRules(NamedTuple):
 def controller_config(
     config: BrokerConfig, cluster_id: str, storage: Storage, incarnation_id: bytes
 ) -> ControllerConfig:
-    """Give the controller what a node is configured to, and was formatted with."""
+    """Return the controller's settings: those configured, and those formatted."""
 
     def describe(own: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         return [
@@ -62,7 +62,7 @@ def controller_config(
 
 
 def _list_default(name: str) -> str | None:
-    """Give what APPEND and SUBTRACT begin with; None for a setting that is no list."""
+    """Return the list that APPEND and SUBTRACT change; None for a setting that is no list."""
     known = KNOWN_SETTINGS.get(name)
     return (known.default or "") if known is not None and known.type == "LIST" else None
 

@@ -1,8 +1,8 @@
 """DescribeQuorum (key 55) and DescribeCluster for controllers: the quorum as its leader sees it.
 
 Only the leader knows how far the replicas are; any other node answers NOT_LEADER_OR_FOLLOWER. The
-endpoints of the voters (v2) are the same everywhere, and every node tells them: that is how a node
-that has only bootstrap servers learns who votes.
+endpoints of the voters (v2) are the same on all nodes, and every node answers them: a node that has
+only bootstrap servers learns the voters from them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ CONTROLLERS = 2  # an endpoint type of DescribeCluster
 LISTENER_NAME = "CONTROLLER"
 FIRST_VERSION_WITH_ENDPOINTS = 2  # of DescribeQuorum (KIP-853)
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
-"""Kafka's LeaderState: an observer that has not fetched for so long is not told any more."""
+"""Kafka's LeaderState: an observer that has not fetched for this time is left out."""
 
 
 def describe_quorum(
@@ -44,7 +44,7 @@ def describe_quorum(
     voters: Iterable[Voter],
     clock: Clock,
 ) -> DescribeQuorumResponse:
-    """Answer DescribeQuorum, which is about the one partition there is."""
+    """Answer DescribeQuorum for the one partition of the metadata."""
     named = (
         (topic.topic_name, partition.partition_index)
         for topic in request.topics
@@ -108,7 +108,7 @@ def _replicas(
 
     def state(replica_id: int, replica: ReplicaProgress) -> ReplicaState:
         if replica_id == node_id:
-            # The leader has just heard of itself, and is as far as it is.
+            # The leader's own last fetch is at this moment, and it has its whole log.
             replica = replace(
                 replica, last_fetch_ms=now_ms, last_caught_up_ms=now_ms, has_fetched=True
             )

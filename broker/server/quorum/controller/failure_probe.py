@@ -1,13 +1,12 @@
 """Fast failure detection: a broker whose process has died is fenced at once, not when it times out.
 
-A process that ends closes its connections. So when the connection closes on which a broker has sent
-its last heartbeat, the controller connects to that broker's own listener. Only a *refused*
-connection counts: its machine is up, and says that nothing listens there any more. A connection
-that is not answered at all (the network, a machine that is down), or that succeeds and stays,
-proves nothing, and then the session timeout decides, as in Apache Kafka. One that succeeds and is
-closed again was taken by a system that had not come to close the dead process's listener: it is
-tried once more. A broker that is fenced though it lives is safe: its epoch is refused everywhere
-until it has caught up again.
+A process that ends closes its connections. When the connection of a broker's last heartbeat closes,
+the controller therefore connects to that broker's own listener. Only a *refused* connection counts:
+the machine is up, and no process listens on the port. A connection that is not answered at all (the
+network, a machine that is down), or that succeeds and stays open, proves nothing: the session
+timeout then decides, as in Apache Kafka. A connection that succeeds and is closed again was
+accepted by a system that had not yet closed the listener of the dead process: it is tried once
+more. Fencing a live broker is safe: every node refuses its epoch until it has caught up again.
 """
 
 import asyncio
@@ -42,20 +41,20 @@ class FailureProbe:
         self._probes: dict[int, _Probe] = {}
 
     def on_heartbeat(self, connection: Connection, broker_id: int) -> None:
-        """Remember where a broker was heard last."""
+        """Record the connection of a broker's last heartbeat."""
         self._heard_on[broker_id] = connection
 
     def on_closed(self, connection: Connection) -> None:
-        """Look after the brokers that were last heard on a connection that is gone."""
+        """Probe the brokers whose last heartbeat came on a closed connection."""
         for broker_id in [id_ for id_, heard in self._heard_on.items() if heard is connection]:
             del self._heard_on[broker_id]
             self.look_after(broker_id)
 
     def look_after(self, broker_id: int) -> None:
-        """See whether a broker that counts as alive is still there.
+        """Probe a broker that is not fenced.
 
-        Also asked for when another process wants its id: one that starts again after it was killed
-        has its port, and does not listen on it before it is registered.
+        A probe is also made when another process wants to register with its id: a process that was
+        killed and starts again has the same port, and does not listen before it is registered.
         """
         broker = self._image().brokers.get(broker_id)
         if broker is not None and not broker.is_fenced and broker_id not in self._probes:
@@ -77,7 +76,7 @@ class FailureProbe:
         self._probes[broker_id] = _Probe(self._loop, address, self._timeout_ms, on_end)
 
     def close(self) -> None:
-        """Look after nobody any more."""
+        """Stop all probes."""
         for probe in self._probes.values():
             probe.cancel()
         self._probes.clear()
@@ -85,7 +84,7 @@ class FailureProbe:
 
 
 class _Probe:
-    """Looks after one broker; `on_end` is called once, later, with whether it is gone."""
+    """Probes one broker; `on_end` is called once, later, with True if it is gone."""
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class _Probe:
             self._end(isinstance(result, ConnectionRefusedError))
         else:
             self._connected = result
-            # A broker says nothing unasked: what can be read is the end of the connection.
+            # A broker sends nothing without a request: readable means the end of the connection.
             self._loop.add_reader(result.fileno(), self._on_closed)
 
     def _on_closed(self) -> None:
@@ -135,7 +134,7 @@ class _Probe:
         self._on_end(is_gone)
 
     def cancel(self) -> None:
-        """Give up; `on_end` is not called any more."""
+        """Stop; `on_end` is not called after this."""
         self._timer.cancel()
         self._hang_up()
         if self._dial is not None:

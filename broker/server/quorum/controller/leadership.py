@@ -1,8 +1,8 @@
-"""The controller of a node while it leads the quorum, and what it is asked meanwhile.
+"""The active controller of a node while it leads the quorum.
 
-`take` follows each change of the leader: with a leadership of this node a controller begins on the
-image of that moment, with any other the controller that was here ends, and everything that waits
-for it is refused. A leader probes the brokers that may be gone (`failure_probe`).
+`take` follows each change of the leader: a leadership of this node starts a controller on the
+current image; any other leadership ends the controller of this node, and its waiting requests are
+refused. A leader probes the brokers that may be gone (`failure_probe`).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from broker.server.quorum.raft.raft_shell import RaftShell
 
 
 class Leadership:
-    """See the module. `pump` is called when there is something to carry out."""
+    """See the module. `pump` is called when there is work to carry out."""
 
     def __init__(  # noqa: PLR0913 - what a controller works on, named by the quorum
         self,
@@ -55,16 +55,16 @@ class Leadership:
 
     @property
     def is_serving(self) -> bool:
-        """True if the active controller is here, and ready."""
+        """True if the active controller is in this process, and ready."""
         return self._active is not None and self._active.is_serving
 
     @property
     def has_work(self) -> bool:
-        """True if `advance` would decide on something."""
+        """True if `advance` would decide on a request."""
         return self._active is not None and self._active.has_work
 
     def next_deadline_ms(self) -> int:
-        """Return when `advance` has something to do though nothing was committed."""
+        """Return when `advance` has work to do without a new commit."""
         return NEVER_MS if self._active is None else self._active.next_deadline_ms()
 
     def take(self, change: LeaderChange) -> None:
@@ -78,25 +78,25 @@ class Leadership:
             self._active = ActiveController(controller, change.leader_epoch, shell)
 
     def advance(self) -> None:
-        """Answer what is committed, and decide until something has to be committed again."""
+        """Answer committed requests, and decide on others until records have to be committed."""
         if self._active is not None:
             self._active.advance(self._raft.applied_offset, self._clock.now_ms())
 
     def end(self) -> None:
-        """Refuse everything that waits: this node does not lead."""
+        """Refuse all waiting requests: this node is not the leader."""
         active, self._active = self._active, None
         if active is not None:
             active.end()
 
     def close(self) -> None:
-        """End, and probe nobody."""
+        """End the controller and all probes."""
         self.end()
         self._probe.close()
 
     # --- what is asked ---
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
-        """Hand a request to the active controller; NOT_CONTROLLER when that is not here."""
+        """Hand a request to the active controller; answer NOT_CONTROLLER if it is elsewhere."""
         if self._active is None or not self._active.is_serving:
             error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the active controller.")
             on_response(self._rules.refuse(request, api_version, error))
@@ -107,7 +107,7 @@ class Leadership:
         self._pump()
 
     def _watch_registration(self, broker_id: int, on_response: OnResponse) -> OnResponse:
-        """Look after the broker that has an id which another process wants."""
+        """Probe the broker with an id that another process wants to register."""
 
         def watched(response: Message) -> None:
             on_response(response)
@@ -121,12 +121,12 @@ class Leadership:
     # --- brokers that may be gone ---
 
     def on_heartbeat(self, connection: Connection, broker_id: int) -> None:
-        """Note the connection of a broker: the end of the connection may be that of the broker."""
+        """Record the connection of a broker, whose end may be the end of the broker."""
         if self.is_serving and self._detects_failures_fast:
             self._probe.on_heartbeat(connection, broker_id)
 
     def on_closed(self, connection: Connection) -> None:
-        """Note that a connection to the controller has ended."""
+        """Handle the end of a connection to the controller."""
         self._probe.on_closed(connection)
 
     def look_after_brokers(self) -> None:

@@ -1,1 +1,1 @@
-"""The Raft node with what it touches: its log, its snapshots and its vote on disk, its peers."""
+"""The shell of the Raft node: its log, its snapshots and its vote on disk, and its peers."""

@@ -1,13 +1,13 @@
-"""Carries out what a `RaftNode` says, in the only order that is safe: persist, send, apply.
+"""Carries out the outputs of a `RaftNode`, in the only order that is safe: persist, send, apply.
 
-One round: `begin` takes what has piled up since the last one (one flush for many appends),
-`persist` blocks on the disk, `complete` sends and applies. A shell with an event loop may run
-`persist` on a thread, if it holds all other inputs back until `complete`; `run` does it at once.
-An `OSError` from `persist` is fatal: what is on disk is not known any more.
+One round: `begin` takes the outputs since the last round (one flush for many appends), `persist`
+blocks on the disk, `complete` sends and applies. A shell with an event loop may run `persist` on a
+thread, if it holds all other inputs back until `complete`; `run` does it at once. An `OSError` from
+`persist` is fatal: the content of the disk is unknown after it.
 
-A batch of very much is applied in steps, one a round (`is_applying`), and other inputs may be
-carried out between two of them. Until its last step it is not applied, for all that is told here; a
-snapshot of the leader's that comes meanwhile contains it, and takes its place.
+A large batch is applied in steps, one per round (`is_applying`), and other inputs may be carried
+out between two steps. The batch counts as applied only after its last step; a snapshot from the
+leader that arrives meanwhile contains the batch, and replaces it.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,29 +29,29 @@ class QuorumListener(Protocol):
     """The state machine that the log replicates."""
 
     def load_snapshot(self, snapshot_id: OffsetAndEpoch, data: bytes) -> None:
-        """Forget everything and start from a snapshot."""
+        """Replace the whole state with that of a snapshot."""
 
     def apply(self, batch: RecordBatch) -> Iterator[None]:
-        """Replay a committed batch; control batches come too, as they take offsets.
+        """Replay a committed batch; control batches are included, because they take offsets.
 
-        What it changes is to be seen with the last step, not before.
+        The changes must become visible with the last step, not before.
         """
 
     def change_leader(self, change: LeaderChange) -> None:
-        """Hear of a leader; of this node as the leader only when all before it is applied."""
+        """Handle a new leader; this node as leader only after all earlier batches are applied."""
 
 
 class Effects(NamedTuple):
-    """Where the driver's outputs go."""
+    """The receivers of the driver's outputs."""
 
     save: Callable[[QuorumState], None]
-    """Returns when it survives a power failure."""
+    """Saves the epoch and the vote; returns when they survive a power failure."""
     send: Callable[[Envelope], None]
     listener: QuorumListener
 
 
 class RaftDriver:
-    """Invariant: what is sent or applied was persisted before."""
+    """Invariant: every output is persisted before it is sent or applied."""
 
     def __init__(self, node: RaftNode, log: RaftLog, node_id: int, effects: Effects) -> None:
         self.node = node
@@ -70,26 +70,26 @@ class RaftDriver:
         self.take(self.node.start(now_ms))
 
     def take(self, output: Output) -> None:
-        """Add to what the next round carries out."""
+        """Add an output to the next round."""
         self._pending.merge(output)
 
     @property
     def has_work(self) -> bool:
-        """Whether a round is due."""
+        """True if a round is due."""
         return self.is_applying or not self._pending.is_empty
 
     @property
     def is_applying(self) -> bool:
-        """Whether some of what is committed has still to be applied, in another turn."""
+        """True if committed batches have still to be applied, in a later turn."""
         return self._steps is not None
 
     def begin(self) -> Output:
-        """Take what has piled up."""
+        """Take the outputs that wait."""
         output, self._pending = self._pending, Output()
         return output
 
     def persist(self, output: Output) -> int | None:
-        """Put it on disk; gives up to where the log was flushed, None when that was not due."""
+        """Write to disk; return the end offset of the flushed log, None without a flush."""
         if output.quorum_state is not None:
             self._effects.save(output.quorum_state)
         if not output.must_flush:
@@ -112,7 +112,7 @@ class RaftDriver:
         self._take_step()
 
     def run(self, now_ms: int) -> None:
-        """Carry out what there is to do, blocking; of what is very much one step."""
+        """Carry out all outputs, blocking; of a large batch one step is applied."""
         while True:
             output = self.begin()
             self.complete(output, self.persist(output), now_ms)
@@ -144,10 +144,10 @@ class RaftDriver:
             self._effects.listener.change_leader(own)
 
     def _apply_committed(self) -> Iterator[None]:
-        """Apply everything that is committed, also what comes to be so meanwhile.
+        """Apply all committed batches, including those that are committed meanwhile.
 
-        What was not committed when it was read is read again: between two steps a new leader may
-        have put something else in its place.
+        A batch that was not committed when it was read is read again: between two steps a new
+        leader may have replaced it.
         """
         while self.applied_offset < self._high_watermark:
             before, batch = self.applied_offset, None
@@ -161,7 +161,7 @@ class RaftDriver:
             if batch is None:
                 raise CorruptBatch(f"the batch at offset {before} cannot be read")
             if self.applied_offset == before:
-                # Of a batch nothing is committed before all of it is, whatever a peer says.
+                # A batch is committed as a whole, even if a peer's high watermark is within it.
                 break
 
     def _load_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -176,9 +176,9 @@ class RaftDriver:
 
 
 def _validate_stored(batch: RecordBatch, offset: int) -> None:
-    """Raise CorruptBatch unless a batch is as it was written; Kafka looks at every one, too.
+    """Raise CorruptBatch unless a batch is as it was written; Kafka checks every batch, too.
 
-    A disk may change a byte long after it was synced, and what is believed here is the cluster's.
+    A disk may change a byte long after it was synced, and this is the metadata of the cluster.
     """
     if batch.base_offset != offset:
         raise CorruptBatch(f"batch {batch.base_offset} is at offset {offset}")

@@ -1,11 +1,11 @@
 """`RaftLog` over a `PartitionLog` and its snapshots.
 
-Invariants, made true again when it is opened after a crash at any point:
-- The log starts at 0, or where the oldest snapshot ends.
-- The log reaches at least to where the newest snapshot ends.
+Invariants, which opening the log restores after a crash at any point:
+- The log starts at 0, or at the end of the oldest snapshot.
+- The log ends at or after the end of the newest snapshot.
 
-The order that keeps them: a snapshot is complete on disk before records go; older snapshots are
-gone from disk before the records go that continue them.
+The order that keeps them: a snapshot is complete on disk before records are removed; older
+snapshots are removed from disk before the records that continue them.
 """
 
 import logging
@@ -27,14 +27,14 @@ from broker.server.quorum.raft.snapshot_format import build_control_batch, snaps
 log = logging.getLogger("millrace.quorum.log")
 
 RECORDS_PER_STEP = 256
-"""Of some ten microseconds each."""
+"""Reading one record takes about ten microseconds."""
 
 
 class PartitionRaftLog:
     """See the module; `wall_clock_ms` stamps what Raft itself writes.
 
-    `decode` reads the value of one record and raises DecodeError: what the leader sends has to be
-    readable before it is written, for a node could not start again on what it cannot read.
+    `decode` reads the value of one record and raises DecodeError: the leader's records have to be
+    readable before they are written, because a node cannot start with unreadable records.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class PartitionRaftLog:
     ) -> None:
         self._decode = decode
         self._read_ahead: BytesLike | None = None
-        """What the leader sent and was found to be readable."""
+        """The leader's batches that were checked to be readable."""
         self._refused = ""
         self._log = log
         self._snapshots = snapshots
@@ -54,7 +54,7 @@ class PartitionRaftLog:
         self._repair()
 
     def _repair(self) -> None:
-        """Complete what a crash may have interrupted."""
+        """Complete the operations that a crash may have interrupted."""
         snapshot_ids = self._snapshots.ids
         start_offset = self._log.log_start_offset
         if start_offset and (not snapshot_ids or snapshot_ids[-1].offset < start_offset):
@@ -82,13 +82,13 @@ class PartitionRaftLog:
 
     @property
     def last_epoch(self) -> int:
-        """Return the epoch of the last record, or of the newest snapshot; 0 for nothing at all."""
+        """Return the epoch of the last record, or of the newest snapshot; 0 for an empty log."""
         if self._log.leader_epoch >= 0:
             return self._log.leader_epoch
         return self._snapshots.ids[-1].leader_epoch if self._snapshots.ids else 0
 
     def append_as_leader(self, batch: BytesLike, leader_epoch: int) -> int:
-        """Append one batch under the next offsets; gives the new end offset. Raises KafkaError."""
+        """Append one batch at the next offsets; return the new end offset. Raises KafkaError."""
         self._log.append_as_leader(
             batch,
             leader_epoch=leader_epoch,
@@ -98,14 +98,14 @@ class PartitionRaftLog:
         return self._log.log_end_offset
 
     def append_leader_change(self, message: Message, leader_epoch: int) -> int:
-        """Append the control record that opens an epoch; gives the new end offset."""
+        """Append the control record that opens an epoch; return the new end offset."""
         batch = build_control_batch(ControlType.LEADER_CHANGE, message, self._wall_clock_ms())
         return self.append_as_leader(batch, leader_epoch)
 
     def read_ahead(self, records: BytesLike) -> Iterator[None]:
-        """Read in steps what is to be appended as it is: appending it is quick then.
+        """Check the leader's batches in steps, so that appending them is quick.
 
-        What cannot be read is not told here, but refused when it is appended.
+        An unreadable batch raises no error here; the append refuses it.
         """
         read_count = 0
         with suppress(CorruptBatch):
@@ -117,7 +117,7 @@ class PartitionRaftLog:
             self._read_ahead = records
 
     def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
-        """Append the leader's batches as they are; raises CorruptBatch if they do not follow on."""
+        """Append the leader's batches unchanged; raises CorruptBatch if the offsets have a gap."""
         with self._telling_of_refusals():
             expected = OffsetAndEpoch(self.end_offset, self.last_epoch)
             is_read = records is self._read_ahead
@@ -163,7 +163,7 @@ class PartitionRaftLog:
 
     @contextmanager
     def _telling_of_refusals(self) -> Iterator[None]:
-        """Say what was refused, once: it is asked for again until something else comes."""
+        """Log a refused batch once: it is fetched again until the leader sends another one."""
         try:
             yield
         except CorruptBatch as error:
@@ -178,7 +178,7 @@ class PartitionRaftLog:
         return b"".join(part if isinstance(part, bytes) else part.read() for part in found.parts)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Give the largest epoch at or below the one asked, and where it ends."""
+        """Return the largest epoch at or below the given one, and its end offset."""
         if epoch >= self.last_epoch:
             return OffsetAndEpoch(self.end_offset, self.last_epoch)
         found_epoch, end_offset = self._log.end_offset_for_epoch(epoch)
@@ -190,12 +190,12 @@ class PartitionRaftLog:
         )
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from an offset on."""
+        """Truncate the log to an offset."""
         assert offset >= self.start_offset, (offset, self.start_offset)
         self._log.truncate_to(offset)
 
     def flush(self) -> None:
-        """Return when everything appended and cut survives a power failure."""
+        """Return when all appends and truncations survive a power failure."""
         self._log.flush()
 
     # Snapshots.
@@ -205,7 +205,7 @@ class PartitionRaftLog:
         return self._snapshots.ids
 
     def snapshot_size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """Give a snapshot's size; None when there is no such snapshot."""
+        """Return a snapshot's size; None if there is no such snapshot."""
         return self._snapshots.size_bytes(snapshot_id)
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
@@ -213,13 +213,13 @@ class PartitionRaftLog:
         return self._snapshots.read(snapshot_id, position, max_bytes)
 
     def write_snapshot(self, snapshot_id: OffsetAndEpoch, position: int, data: BytesLike) -> None:
-        """Write a part of a snapshot that is not complete; position 0 begins anew."""
+        """Write a part of an unfinished snapshot; position 0 starts it again."""
         self._snapshots.write(snapshot_id, position, data)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Make a snapshot of the leader's complete; the log starts and ends where it ends.
+        """Complete a snapshot of the leader's; the log then starts and ends at its end.
 
-        Raises CorruptBatch for one that cannot be read, and removes it.
+        Raises CorruptBatch for an unreadable snapshot, and removes it.
         """
         if self._decode is not None:
             try:
@@ -236,7 +236,7 @@ class PartitionRaftLog:
     def finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Keep a snapshot of this node's own state that was written part by part.
 
-        False when a later one of the leader's has come meanwhile: then it goes.
+        Return False if a later one of the leader's has arrived meanwhile: this one is then removed.
         """
         if snapshot_id.offset < self.start_offset:
             self._snapshots.abandon(snapshot_id)
@@ -245,7 +245,7 @@ class PartitionRaftLog:
         return True
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop the records, and the older snapshots, that a snapshot makes superfluous."""
+        """Drop the records and the older snapshots that a snapshot replaces."""
         assert snapshot_id in self._snapshots.ids, snapshot_id
         self._snapshots.remove_before(snapshot_id.offset)
         self._start_at(snapshot_id.offset)
@@ -253,6 +253,6 @@ class PartitionRaftLog:
 
     def _start_at(self, offset: int) -> None:
         if offset > self._log.log_start_offset:
-            # What a snapshot contains is committed, whether this process knows it yet or not.
+            # The records in a snapshot are committed, even if this process does not know it yet.
             self._log.advance_high_watermark(offset)
             self._log.delete_records_before(offset)

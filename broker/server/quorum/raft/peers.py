@@ -1,8 +1,8 @@
 """Raft's own connections: one to each other voter, for every request that the node sends.
 
-What goes wrong is told to the node in two strengths. A request whose connection broke, or that got
-no answer in time, has *failed*; it will be asked again. A port that *refuses* has no process any
-more behind it: then an election need not wait for a timeout (when fast failure detection is on).
+The node is told of two kinds of failures. A request whose connection broke, or that got no answer
+in time, has *failed*; the node sends it again. A port that *refuses* has no process behind it: an
+election then need not wait for a timeout (if fast failure detection is on).
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Peers:
         return lambda: self.on_refused(node_id)
 
     def send(self, envelope: Envelope) -> None:
-        """Send a request of this node's."""
+        """Send a request of this node."""
         request = envelope.message
         version = API_VERSION_RANGES[ApiKey(request.__api_key__)].max
 
@@ -57,7 +57,7 @@ class Peers:
 
         connection = self._connections.get(envelope.destination)
         if connection is None:
-            # The others know of a voter that this node's configuration does not have.
+            # The other nodes know a voter that this node's configuration does not have.
             log.warning("no address of the voter node_id=%d", envelope.destination)
             pause_s = self._request_timeout_ms / 1000
             self._loop.call_later(pause_s, on_answer, None)
@@ -65,7 +65,7 @@ class Peers:
         connection.ask(request, version, self._request_timeout_ms, on_answer)
 
     def wake(self, node_id: int) -> None:
-        """Take note of a sign of life of a node."""
+        """End the pause before connecting to a node that has shown a sign of life."""
         if node_id in self._connections:
             self._connections[node_id].wake()
 

@@ -11,7 +11,7 @@ from broker.raft.quorum_state import (
 
 
 def load_quorum_state(storage: Storage, directory: str) -> QuorumState:
-    """Read what was last saved, or begin anew; raises DamagedQuorumState."""
+    """Return the saved state, or an empty one without a file; raises DamagedQuorumState."""
     path = f"{directory}/{FILE_NAME}"
     data = read_file(storage, path)
     if data is None:
@@ -26,5 +26,5 @@ def load_quorum_state(storage: Storage, directory: str) -> QuorumState:
 
 
 def save_quorum_state(storage: Storage, directory: str, state: QuorumState) -> None:
-    """Write it so that it survives a power failure."""
+    """Write the state; return when it survives a power failure."""
     replace_file(storage, f"{directory}/{FILE_NAME}", encode_quorum_state(state))

@@ -1,9 +1,9 @@
-"""The Raft node with everything it touches: log, files, the other voters, whoever asks it.
+"""The Raft node with its log, its files, the connections to other voters, and its callers.
 
-An input waits in a queue until `run` gives it to the node and carries out what follows; several
-that have piled up are carried out with one flush. `on_input` is called when one has come. The
-records that a leader sends are read in steps before they become an input: so it is as if the answer
-had been under way for longer.
+An input waits in a queue until `run` gives it to the node and carries out the outputs; several
+waiting inputs are carried out with one flush. `on_input` is called when an input has arrived. The
+records that a leader sends are checked in steps before they become an input, which to the node
+looks like an answer that was under way for longer.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ log = logging.getLogger("millrace.quorum.raft")
 
 MAX_FETCH_WAIT_MS = 30_000
 READ_AT_ONCE_BYTES = 16 * 1024
-"""Some two hundred records."""
+"""About two hundred records."""
 
 
 class RaftParts(NamedTuple):
-    """What a node is made of."""
+    """The parts of a Raft node."""
 
     log: PartitionLog
     directory: str
@@ -55,7 +55,7 @@ class RaftParts(NamedTuple):
 
 
 class RaftShell:
-    """See the module. `detects_failures_fast`: whether a refused connection ends a leadership."""
+    """See the module. `detects_failures_fast`: a refused connection ends a leadership."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class RaftShell:
         self._driver = RaftDriver(self.node, self.log, config.node_id, effects)
         self._inputs: deque[Callable[[int], Output]] = deque()
         self._asked: dict[int, Later] = {}
-        """What other nodes have asked, by token."""
+        """The requests of other nodes that are not answered, by token."""
         self._next_token = 0
         self._strangers: set[int] = set()
         self.on_input: Callable[[], None] = lambda: None
@@ -106,27 +106,27 @@ class RaftShell:
 
     @property
     def applied_offset(self) -> int:
-        """Up to where the log is applied."""
+        """The offset below which the log is applied."""
         return self._driver.applied_offset
 
     @property
     def has_work(self) -> bool:
-        """Whether `run` has something to do."""
+        """True if `run` has work to do."""
         return bool(self._inputs) or self._driver.has_work
 
     @property
     def is_applying(self) -> bool:
-        """Whether `run` has left a part of what is committed to another turn."""
+        """True if `run` has left committed batches to a later turn."""
         return self._driver.is_applying
 
     # Inputs.
 
     def start(self) -> None:
-        """Take up the role that the files say."""
+        """Take up the role that follows from the files."""
         self._driver.start(self._clock.now_ms())
 
     def step(self, request: Message) -> Later:
-        """Take a request of another node; return its answer, which comes when the node says so."""
+        """Queue a request of another node; return a Later of the answer."""
         if isinstance(request, FetchRequest):
             request.max_wait_ms = min(request.max_wait_ms, MAX_FETCH_WAIT_MS)
         sender = _sender_of(request)
@@ -138,13 +138,13 @@ class RaftShell:
         return asked
 
     def append(self, batch: bytes) -> OffsetAndEpoch:
-        """Append as the leader; raises KafkaError and has changed nothing."""
+        """Append as the leader; raises KafkaError without any change."""
         position, output = self.node.append(batch, self._clock.now_ms())
         self._driver.take(output)
         return position
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Give the time to the node, for its deadlines."""
         self._input(self.node.tick)
 
     def stop(self) -> None:
@@ -152,7 +152,7 @@ class RaftShell:
         self._input(self.node.stop)
 
     def run(self) -> None:
-        """Carry out everything that has come, and a step of what is applied in steps.
+        """Carry out all waiting inputs, and one step of a batch that is applied in steps.
 
         Raises OSError when the disk fails.
         """
@@ -183,7 +183,7 @@ class RaftShell:
     def _on_answer(self, envelope: Envelope) -> None:
         code = getattr(envelope.message, "error_code", ErrorCode.NONE)
         if code == ErrorCode.INCONSISTENT_CLUSTER_ID and envelope.source not in self._strangers:
-            # It is asked on, for it may be mended; but whoever looks must be able to see why.
+            # The node goes on asking, because the peer may be repaired; the log shows the reason.
             self._strangers.add(envelope.source)
             log.error("voter belongs to another cluster node_id=%d", envelope.source)
         self._read_on(envelope, self._read_ahead(envelope.message))
@@ -193,7 +193,7 @@ class RaftShell:
         records = None if fetched is None else fetched.records
         if isinstance(records, memoryview | bytes) and len(records) > READ_AT_ONCE_BYTES:
             assert fetched is not None, "its records are here"
-            # What came is a view of a buffer, which is there for this turn only.
+            # The records are a view of a buffer that is valid for this turn only.
             fetched.records = kept = bytes(records)
             yield from self.log.read_ahead(kept)
 
@@ -211,7 +211,7 @@ class RaftShell:
 
 
 def _sender_of(request: Message) -> int:
-    """Give the node that says it sent a request; NO_NODE when the request does not say."""
+    """Return the node that a request names as its sender; NO_NODE if it names none."""
     match request:
         case VoteRequest():
             vote = partition_of(request)

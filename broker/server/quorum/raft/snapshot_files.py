@@ -35,7 +35,7 @@ class SnapshotFiles:
         return f"{self._directory}/{file_name(snapshot_id)}"
 
     def size_bytes(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """Give a snapshot's size; None when there is no such snapshot."""
+        """Return a snapshot's size; None if there is no such snapshot."""
         if snapshot_id not in self.ids:
             return None
         status = self._storage.status(self._path(snapshot_id))
@@ -47,19 +47,19 @@ class SnapshotFiles:
         return self._storage.open(self._path(snapshot_id)).read(position, max_bytes)
 
     def write(self, snapshot_id: OffsetAndEpoch, position: int, data: BytesLike) -> None:
-        """Write a part of an unfinished snapshot; position 0 begins anew."""
+        """Write a part of an unfinished snapshot; position 0 starts it again."""
         file = self._storage.open(self._path(snapshot_id) + PART_SUFFIX, create=True)
         if position == 0:
             file.truncate(0)
         file.write(position, data)
 
     def read_unfinished(self, snapshot_id: OffsetAndEpoch) -> bytes:
-        """Read all there is of an unfinished snapshot."""
+        """Read all parts of an unfinished snapshot."""
         file = self._storage.open(self._path(snapshot_id) + PART_SUFFIX)
         return file.read(0, file.size_bytes())
 
     def finish(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Give a written snapshot its name, when it is on disk."""
+        """Sync a written snapshot, and give it its name."""
         path = self._path(snapshot_id)
         self._storage.open(path + PART_SUFFIX).sync()
         self._storage.rename(path + PART_SUFFIX, path)
@@ -80,7 +80,7 @@ class SnapshotFiles:
 
 
 def file_name(snapshot_id: OffsetAndEpoch) -> str:
-    """Write a snapshot's name as Kafka does."""
+    """Return a snapshot's file name, as Kafka writes it."""
     return f"{snapshot_id.offset:020d}-{snapshot_id.leader_epoch:010d}{SUFFIX}"
 
 

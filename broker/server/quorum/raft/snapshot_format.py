@@ -1,8 +1,8 @@
-"""What is in a snapshot: record batches, with a control record at either end (KIP-630).
+"""The format of a snapshot: record batches, with a control record at either end (KIP-630).
 
-The first batch has the `SnapshotHeaderRecord` and, where the voters are not configured but were
-formatted, who votes (KIP-853). The last has the `SnapshotFooterRecord`: without it the snapshot is
-not complete. Offsets count from 0 within the snapshot.
+The first batch has the `SnapshotHeaderRecord` and, if the voters are formatted and not configured,
+the voters (KIP-853). The last batch has the `SnapshotFooterRecord`: without it the snapshot is not
+complete. Offsets count from 0 within the snapshot.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from broker.records.record import NewRecord
 
 RECORDS_PER_BATCH = 500
 KRAFT_VERSION = 1
-"""Of a quorum whose voters are in the log: the finalized level of `kraft.version`."""
+"""The finalized level of `kraft.version` for a quorum whose voters are in the log."""
 
 
 def _control_record(number: ControlType, message: Message, timestamp_ms: int) -> NewRecord:
@@ -45,7 +45,7 @@ class SnapshotWriter:
         self._offset = 0
 
     def start(self, last_contained_timestamp_ms: int, voters: VotersRecord | None) -> bytes:
-        """Make the header, with who votes if that is not configured."""
+        """Make the header, with the voters if these are not configured."""
         now_ms = self._timestamp_ms
         header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms)
         records = [_control_record(ControlType.SNAPSHOT_HEADER, header, now_ms)]
@@ -80,7 +80,7 @@ def build_snapshot(
     timestamp_ms: int,
     voters: VotersRecord | None = None,
 ) -> bytes:
-    """Make a whole snapshot of the records that a state adds up from."""
+    """Make a whole snapshot of the records of a state."""
     writer = SnapshotWriter(leader_epoch, timestamp_ms)
     starts = range(0, len(values), RECORDS_PER_BATCH)
     first = writer.start(last_contained_timestamp_ms, voters)
@@ -89,7 +89,7 @@ def build_snapshot(
 
 
 def snapshot_values(data: bytes) -> Iterator[bytes]:
-    """Read the records of a whole snapshot; raises CorruptBatch when it is not one."""
+    """Read the records of a whole snapshot; raises CorruptBatch if it is damaged."""
     is_complete = False
     for batch in split_batches(data):
         if not batch.has_valid_crc:
@@ -104,7 +104,7 @@ def snapshot_values(data: bytes) -> Iterator[bytes]:
 
 
 def snapshot_voters(start: bytes) -> VotersRecord | None:
-    """Read who votes from the first batch of a snapshot; None when it does not say."""
+    """Read the voters from the first batch of a snapshot; None if it has none."""
     batch = batch_at(start)
     if batch is None or not batch.has_valid_crc:
         raise CorruptBatch("the snapshot's first batch is damaged")
