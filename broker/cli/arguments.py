@@ -8,15 +8,16 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from broker.cli.admin.settings import AdminSettings, admin_settings, read_properties
 from broker.cli.examples import EXAMPLES
 
 HELP_WIDTH = 80
+SubCommands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
 
 
 class ToolFailed(Exception):  # noqa: N818 -- the outcome of a tool, told as it is
@@ -26,37 +27,82 @@ class ToolFailed(Exception):  # noqa: N818 -- the outcome of a tool, told as it 
 class ToolParser(argparse.ArgumentParser):
     """An argument parser whose errors end the tool with Kafka's exit status."""
 
+    usage_status = 1
+    """The exit status of wrong arguments."""
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse unknown arguments here: the parser of a sub-command knows its own flags."""
+        self._given = [] if args is None else list(args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
-        """Print an error, the most similar flag and the usage; exit with 1."""
+        """Print an error, the most similar flag or sub-command and the usage; exit."""
         print(message + self._meant(message), file=sys.stderr)
         self.print_usage(sys.stderr)
-        raise SystemExit(1)
+        raise SystemExit(self.usage_status)
 
     def _meant(self, message: str) -> str:
-        unknown = re.match(r"unrecognized arguments: (--[^ =]+)", message)
-        if unknown is None:
-            return ""
-        found = get_close_matches(unknown[1], self._option_string_actions, n=1)
-        return f" (did you mean {found[0]}?)" if found else ""
+        """Suggest what was meant by the first flag that is unknown, or by a sub-command."""
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice:
+            return _guess(choice[1], re.findall(r"[\w.-]+", choice[2]))
+        flags = list(self._option_string_actions)
+        for argument in self._given:
+            word = argument.partition("=")[0]
+            if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
+                return _guess(word, flags)
+        return ""
+
+
+def _guess(slip: str, known: Iterable[str]) -> str:
+    found = get_close_matches(slip, list(known), n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def tool_parser(name: str, description: str) -> ToolParser:
     """Return the parser of one tool, with `--help` and `--version`."""
-    parser = ToolParser(
-        prog=f"millrace {name}",
-        description=textwrap.fill(description, HELP_WIDTH),
-    )
-    add_examples(parser, name)
+    parser = plain_tool_parser(name, description)
     parser.add_argument(
         "--version", action="version", version=_version(), help="show the version of Millrace"
     )
     return parser
 
 
-def add_examples(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add two examples of use to the end of `--help`."""
-    parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+def plain_tool_parser(name: str, description: str) -> ToolParser:
+    """Return the parser of one tool without `--version`, whose short form some need themselves."""
+    return ToolParser(
+        prog=f"millrace {name}",
+        description=textwrap.fill(description, HELP_WIDTH),
+        epilog=_examples_text(name),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_sub_command(
+    commands: "SubCommands[ToolParser]",
+    tool: str,
+    name: str,
+    what: str,
+    aliases: Sequence[str] = (),
+) -> ToolParser:
+    """Add a sub-command of a tool; `what` is its line in the tool's help."""
+    parser: ToolParser = commands.add_parser(
+        name,
+        aliases=aliases,
+        help=what,
+        description=textwrap.fill(f"{what[0].upper()}{what[1:]}.", HELP_WIDTH),
+        epilog=_examples_text(f"{tool} {name}"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def _examples_text(name: str) -> str:
+    return "\n  ".join(["examples:", *EXAMPLES[name]])
 
 
 def add_connection(

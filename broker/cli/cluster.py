@@ -5,7 +5,7 @@ import sys
 
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import describe_cluster, unregister_broker
-from broker.cli.arguments import ToolFailed, connection_of, tool_parser
+from broker.cli.arguments import ToolFailed, add_sub_command, connection_of, tool_parser
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.describe_cluster import DescribeClusterBroker
 
@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         ("unregister", "make the cluster forget a broker that is gone"),
         ("list-endpoints", "print the addresses of the brokers, or of the controllers"),
     ):
-        command = commands.add_parser(name, help=text)
+        command = add_sub_command(commands, "cluster", name, text)
         bootstrap = command.add_mutually_exclusive_group(required=True)
         bootstrap.add_argument(
             "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="the brokers to connect to"

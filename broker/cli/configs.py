@@ -28,6 +28,7 @@ from broker.cli.admin.topics import list_topics
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
 from broker.cli.config_entities import (
     DEFAULT_NAME,
+    TYPES_BY_BROKER_ID,
     Entities,
     add_entity_arguments,
     check_for_alter,
@@ -258,6 +259,12 @@ def _alter(client: AdminClient, entities: Entities, options: argparse.Namespace)
         _alter_users_and_clients(client, entities, additions, deletions)
     else:
         kind, _ = RESOURCE_TYPES[entity_type]
+        if (
+            name
+            and entity_type in TYPES_BY_BROKER_ID
+            and not client.settings.is_controller_bootstrap
+        ):
+            client.require_node(int(name))
         changes: dict[str, str | None] = {**additions, **dict.fromkeys(deletions)}
         alter(client, {Resource(kind, name): changes})
     if name:

@@ -9,7 +9,7 @@ import os
 import sys
 from struct import iter_unpack
 
-from broker.cli.arguments import add_examples
+from broker.cli.arguments import plain_tool_parser
 from broker.cli.record_text import (
     RecordDecoder,
     control_text,
@@ -53,8 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="millrace dump-log", description=__doc__.split("\n")[0])
-    add_examples(parser, "dump-log")
+    parser = plain_tool_parser("dump-log", "Print what is in the files of a log directory.")
     parser.add_argument("--files", required=True, help="the files to dump, separated by commas")
     for flag, text in (
         ("--print-data-log", "print keys and values; implied by the decoders"),

@@ -1,4 +1,4 @@
-"""Two ways to use each tool, which its `--help` shows."""
+"""Two ways to use each tool, and each sub-command, which its `--help` shows."""
 
 from collections.abc import Mapping
 
@@ -86,6 +86,87 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "millrace replica-verification --broker-list localhost:9092",
         "millrace replica-verification --broker-list localhost:9092 --topics-include orders "
         "--time -1",
+    ),
+    "metadata-quorum describe": (
+        f"millrace metadata-quorum {_AT} describe --status",
+        f"millrace metadata-quorum {_AT} describe --replication --human-readable",
+    ),
+    "features describe": (
+        f"millrace features {_AT} describe",
+        f"millrace features {_AT} describe --node-id 1",
+    ),
+    "features upgrade": (
+        f"millrace features {_AT} upgrade --feature transaction.version=2 --dry-run",
+        f"millrace features {_AT} upgrade --release-version 4.3",
+    ),
+    "features downgrade": (
+        f"millrace features {_AT} downgrade --feature transaction.version=1 --dry-run",
+        f"millrace features {_AT} downgrade --feature transaction.version=1",
+    ),
+    "features disable": (
+        f"millrace features {_AT} disable --feature group.version --dry-run",
+        f"millrace features {_AT} disable --feature group.version",
+    ),
+    "features version-mapping": (
+        f"millrace features {_AT} version-mapping",
+        f"millrace features {_AT} version-mapping --release-version 4.3",
+    ),
+    "features feature-dependencies": (
+        f"millrace features {_AT} feature-dependencies --feature transaction.version=2",
+        f"millrace features {_AT} feature-dependencies --feature group.version=1 --feature "
+        "transaction.version=2",
+    ),
+    "transactions list": (
+        f"millrace transactions {_AT} list",
+        f"millrace transactions {_AT} list --duration-filter 60000",
+    ),
+    "transactions describe": (
+        f"millrace transactions {_AT} describe --transactional-id billing-1",
+        f"millrace transactions {_AT} --command-config admin.properties describe "
+        "--transactional-id billing-1",
+    ),
+    "transactions describe-producers": (
+        f"millrace transactions {_AT} describe-producers --topic orders --partition 0",
+        f"millrace transactions {_AT} describe-producers --topic orders --partition 0 "
+        "--broker-id 1",
+    ),
+    "transactions abort": (
+        f"millrace transactions {_AT} abort --topic orders --partition 0 --start-offset 17",
+        f"millrace transactions {_AT} abort --topic orders --partition 0 --producer-id 4 "
+        "--producer-epoch 1 --coordinator-epoch 2",
+    ),
+    "transactions find-hanging": (
+        f"millrace transactions {_AT} find-hanging --topic orders",
+        f"millrace transactions {_AT} find-hanging --broker-id 1 --max-transaction-timeout 30",
+    ),
+    "transactions forceTerminateTransaction": (
+        f"millrace transactions {_AT} forceTerminateTransaction --transactionalId billing-1",
+        f"millrace transactions {_AT} force-terminate --transactional-id billing-1",
+    ),
+    "cluster cluster-id": (
+        f"millrace cluster cluster-id {_AT}",
+        "millrace cluster cluster-id --bootstrap-controller localhost:9093",
+    ),
+    "cluster unregister": (
+        f"millrace cluster unregister {_AT} --id 3",
+        f"millrace cluster unregister {_AT} --id 3 --command-config admin.properties",
+    ),
+    "cluster list-endpoints": (
+        f"millrace cluster list-endpoints {_AT}",
+        "millrace cluster list-endpoints --bootstrap-controller localhost:9093",
+    ),
+    "storage format": (
+        "millrace storage format --cluster-id ID --config server.properties",
+        "millrace storage format --cluster-id ID --config server.properties --standalone",
+    ),
+    "storage info": (
+        "millrace storage info --config server.properties",
+        "millrace storage info -c server.properties",
+    ),
+    "storage random-uuid": (
+        "millrace storage random-uuid",
+        "millrace storage format --cluster-id $(millrace storage random-uuid) --config "
+        "server.properties",
     ),
     "cluster": (
         f"millrace cluster cluster-id {_AT}",

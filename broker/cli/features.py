@@ -10,7 +10,13 @@ from broker.cli.admin.cluster import (
     describe_features,
     update_features,
 )
-from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    add_connection,
+    add_sub_command,
+    connection_of,
+    tool_parser,
+)
 from broker.cli.release_versions import (
     LATEST_RELEASE,
     METADATA_VERSION,
@@ -49,10 +55,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = tool_parser("features", "Describe and change the feature levels of a cluster.")
     add_connection(parser, is_required=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    describe = commands.add_parser("describe", help="show the features and their levels")
+    describe = add_sub_command(
+        commands, "features", "describe", "show the features and their levels"
+    )
     describe.add_argument("--node-id", type=int, help="the node to ask; any when not given")
     for name in ("upgrade", "downgrade"):
-        command = commands.add_parser(name, help=f"{name} one or more features")
+        command = add_sub_command(commands, "features", name, f"{name} one or more features")
         command.add_argument("--metadata", metavar="RELEASE", help="deprecated: the metadata level")
         command.add_argument(
             "--release-version", metavar="RELEASE", help="bring all features to a release"
@@ -63,16 +71,18 @@ def _parser() -> argparse.ArgumentParser:
         if name == "downgrade":
             command.add_argument("--unsafe", action="store_true", help="even if metadata is lost")
         command.add_argument("--dry-run", action="store_true", help="only say whether it can be")
-    disable = commands.add_parser("disable", help="bring features to level 0")
+    disable = add_sub_command(commands, "features", "disable", "bring features to level 0")
     disable.add_argument("--feature", action="append", metavar="FEATURE", help="the feature")
     disable.add_argument("--unsafe", action="store_true", help="even if metadata is lost")
     disable.add_argument("--dry-run", action="store_true", help="only say whether it can be")
-    mapping = commands.add_parser("version-mapping", help="show the levels of a release")
+    mapping = add_sub_command(
+        commands, "features", "version-mapping", "show the levels of a release"
+    )
     mapping.add_argument(
         "--release-version", metavar="RELEASE", help=f"{LATEST_RELEASE} when not given"
     )
-    dependencies = commands.add_parser(
-        "feature-dependencies", help="show what a feature's level needs"
+    dependencies = add_sub_command(
+        commands, "features", "feature-dependencies", "show what a feature's level needs"
     )
     dependencies.add_argument(
         "--feature", action="append", required=True, metavar="FEATURE=LEVEL", help="the feature"
@@ -84,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> None:
+    if options.node_id is not None:
+        client.require_node(options.node_id)
     features, epoch = describe_features(client, options.node_id)
     for levels in features:
         print(feature_text(levels, epoch))

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
-from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    add_connection,
+    add_sub_command,
+    connection_of,
+    tool_parser,
+)
 from broker.cli.table import table_text
 from broker.errors import KafkaError
 from broker.log.checkpoints import encode_uuid
@@ -58,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = tool_parser("metadata-quorum", "Describe the metadata quorum of a cluster.")
     add_connection(parser, is_required=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    describe = commands.add_parser("describe", help="describe the metadata quorum")
+    describe = add_sub_command(
+        commands, "metadata-quorum", "describe", "describe the metadata quorum"
+    )
     describe.add_argument("--status", action="store_true", help="a short summary")
     describe.add_argument(
         "--replication", action="store_true", help="how far each voter and observer is"

@@ -7,12 +7,14 @@ import os
 import sys
 from pathlib import Path
 
-from broker.cli.arguments import add_examples
+from broker.cli.arguments import plain_tool_parser
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from broker.errors import KafkaError
 
 log = logging.getLogger("millrace.start")
+
+INVALID_CONFIGURATION = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +32,7 @@ def main(arguments: list[str]) -> int:
         config = BrokerConfig.from_settings(settings)
     except KafkaError as error:
         print(f"millrace broker: {error}", file=sys.stderr)
-        return 2
+        return INVALID_CONFIGURATION
     return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
 
 
@@ -56,12 +58,12 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="millrace broker start",
-        description="Run one Kafka-compatible broker node. Settings have Kafka's own names; they "
+    parser = plain_tool_parser(
+        "broker start",
+        "Run one Kafka-compatible broker node. Settings have Kafka's own names; they "
         "come from the file, then from KAFKA_ variables, then from --override.",
     )
-    add_examples(parser, "broker start")
+    parser.usage_status = INVALID_CONFIGURATION
     parser.add_argument(
         "properties", nargs="?", type=Path, help="a server.properties file, as Kafka's"
     )

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.cli.arguments import ToolFailed, add_examples
+from broker.cli.arguments import ToolFailed, add_sub_command, plain_tool_parser
 from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE, parse_address
@@ -64,16 +64,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="millrace storage", description="Prepare the directories of a node."
-    )
-    add_examples(parser, "storage")
+    parser = plain_tool_parser("storage", "Prepare the directories of a node.")
     commands = parser.add_subparsers(required=True, metavar="{format,info,random-uuid}")
-    _add_format(commands.add_parser("format", help="format the log directories"))
-    info = commands.add_parser("info", help="tell what is in the log directories")
+    _add_format(add_sub_command(commands, "storage", "format", "format the log directories"))
+    info = add_sub_command(commands, "storage", "info", "tell what is in the log directories")
     info.set_defaults(run=_info)
     info.add_argument("-c", "--config", type=Path, required=True, help="the configuration file")
-    uuid = commands.add_parser("random-uuid", help="print a random uuid: an id for a new cluster")
+    uuid = add_sub_command(
+        commands, "storage", "random-uuid", "print a random uuid: an id for a new cluster"
+    )
     uuid.set_defaults(run=_random_uuid)
     return parser
 

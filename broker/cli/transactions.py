@@ -14,7 +14,14 @@ from broker.cli.admin import transactions
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.leaders import successes
 from broker.cli.admin.transactions import AbortMarker, TransactionDescription
-from broker.cli.arguments import ToolFailed, ToolParser, add_connection, connection_of, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    ToolParser,
+    add_connection,
+    add_sub_command,
+    connection_of,
+    tool_parser,
+)
 from broker.cli.table import table_text
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
@@ -83,22 +90,27 @@ def _parser() -> ToolParser:
     )
     add_connection(parser, has_controllers=False, is_required=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    command = commands.add_parser("list", help="list transactions")
+    command = add_sub_command(commands, "transactions", "list", "list transactions")
     command.add_argument(
         "--duration-filter", type=int, metavar="MS", help="only those that run for longer"
     )
     command.add_argument(
         "--transactional-id-pattern", metavar="REGEX", help="only those whose id matches"
     )
-    command = commands.add_parser("describe", help="describe the state of a transactional id")
+    command = add_sub_command(
+        commands, "transactions", "describe", "describe the state of a transactional id"
+    )
     command.add_argument("--transactional-id", required=True, metavar="ID", help="which one")
-    command = commands.add_parser(
-        "describe-producers", help="describe the active producers of a partition"
+    command = add_sub_command(
+        commands,
+        "transactions",
+        "describe-producers",
+        "describe the active producers of a partition",
     )
     _add_partition(command, is_required=True)
     command.add_argument("--broker-id", type=int, metavar="ID", help="as this replica knows them")
-    _add_abort(commands.add_parser("abort", help="abort a hanging transaction"))
-    command = commands.add_parser("find-hanging", help="find hanging transactions")
+    _add_abort(add_sub_command(commands, "transactions", "abort", "abort a hanging transaction"))
+    command = add_sub_command(commands, "transactions", "find-hanging", "find hanging transactions")
     _add_partition(command, is_required=False)
     command.add_argument("--broker-id", type=int, metavar="ID", help="only on this broker")
     command.add_argument(
@@ -109,10 +121,12 @@ def _parser() -> ToolParser:
         help="a transaction that has run for no longer is none that hangs "
         f"({MAX_TRANSACTION_TIMEOUT_MINUTES} by default)",
     )
-    command = commands.add_parser(
+    command = add_sub_command(
+        commands,
+        "transactions",
         "forceTerminateTransaction",
+        "abort the ongoing transaction of a transactional id",
         aliases=["force-terminate"],
-        help="abort the ongoing transaction of a transactional id",
     )
     command.add_argument(
         "--transactionalId",
@@ -190,6 +204,8 @@ def description_row(
 
 def _describe_producers(client: AdminClient, options: argparse.Namespace) -> None:
     partition = TopicPartition(options.topic, options.partition)
+    if options.broker_id is not None:
+        client.require_node(options.broker_id)
     outcome = transactions.describe_producers(client, [partition], options.broker_id)[partition]
     if isinstance(outcome, KafkaError):
         where = "leader" if options.broker_id is None else f"broker {options.broker_id}"
@@ -281,6 +297,8 @@ def _find_hanging(client: AdminClient, options: argparse.Namespace) -> None:
         )
     if options.partition is not None and options.topic is None:
         raise ToolFailed("The --partition argument requires --topic to be provided")
+    if options.broker_id is not None:
+        client.require_node(options.broker_id)
     now_ms = SystemClock().timestamp_ms()
     since_ms = now_ms - options.max_transaction_timeout * MINUTE_MS
     candidates = _open_transactions(client, options, since_ms)

@@ -1,6 +1,7 @@
 """Settings about groups, of the broker and of one group, as members of a real broker feel them."""
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import confluent_kafka.admin
 import pytest
@@ -14,6 +15,7 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from broker.server.clock import SystemClock
 from millrace.testing import LocalBroker
 from tests.lib.coordinator_requests import TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
@@ -115,3 +117,25 @@ def test_log_levels_of_a_broker_are_changed_and_described(
     assert "log level changed logger=millrace.node from=INFO to=ERROR client_id=" in broker.log()
     assert configs("--alter", "--broker-logger", "1", "--add-config", "no.such=INFO") == 1
     assert "INVALID_CONFIG: Logger no.such does not exist!" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("configs", "--alter --broker-logger 99 --add-config millrace.node=ERROR"),
+        ("configs", "--alter --broker 99 --add-config log.cleaner.threads=2"),
+        ("transactions", "find-hanging --broker-id 99"),
+        ("transactions", "describe-producers --topic orders --partition 0 --broker-id 99"),
+        ("features", "describe --node-id 99"),
+    ],
+)
+def test_a_broker_that_is_not_there_is_told_at_once(
+    tool: str, arguments: str, broker: LocalBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module(f"broker.cli.{tool}")
+    clock = SystemClock()
+    start_ms = clock.now_ms()
+    status = module.main(["--bootstrap-server", broker.bootstrap_servers, *arguments.split()])
+    assert status == 1
+    assert "There is no node 99, or it is down. There are: 1." in capsys.readouterr().err
+    assert clock.now_ms() - start_ms < 10_000

@@ -129,6 +129,19 @@ class AdminClient:
         self._nodes = None
         return self._until_done("Metadata", self._known_nodes)
 
+    def require_node(self, node_id: int) -> None:
+        """Raise KafkaError(BROKER_NOT_AVAILABLE) unless a node is there.
+
+        A request to it would wait for the node until the timeout.
+        """
+        there = sorted(self.nodes().nodes)
+        if node_id not in there:
+            raise KafkaError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"There is no node {node_id}, or it is down. There are: "
+                f"{', '.join(map(str, there))}.",
+            )
+
     def api_versions(self, to: To | int = To.ANY_NODE) -> ApiVersionsResponse:
         """Return the ApiVersions answer of a node: versions and features."""
         return self._until_done(

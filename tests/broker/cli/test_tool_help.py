@@ -14,6 +14,8 @@ from broker.cli.examples import EXAMPLES
 from broker.errors import ErrorCode, KafkaError
 from broker.server.clock import SystemClock
 
+SUB_COMMANDS = [name for name in EXAMPLES if " " in name and name != "broker start"]
+
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str], *before: str) -> str:
     module = import_module(f"broker.cli.{command.replace('-', '_')}")
@@ -48,8 +50,25 @@ def test_help_has_a_description_and_two_examples(
         assert [flag for flag in flags if flag not in known] == []
 
 
+@pytest.mark.parametrize("name", SUB_COMMANDS)
+def test_help_of_a_sub_command_has_a_description_and_two_examples(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool, sub_command = name.split()
+    tool_flags = help_of(tool, capsys)
+    assert sub_command in tool_flags
+    shown = help_of(tool, capsys, sub_command)
+    assert re.search(r"\n\n[A-Z][^\n]+(\n[^\n]+)*\.\n\n", shown), shown
+    described, _, examples = shown.partition("\nexamples:\n")
+    assert len(examples.strip().splitlines()) == 2
+    for example in examples.strip().splitlines():
+        flags = re.findall(r" (--?[a-z-]+)\b", example)
+        assert [flag for flag in flags if flag not in described + tool_flags] == []
+
+
 def test_every_command_has_examples() -> None:
-    assert {name.removeprefix("broker ") for name in EXAMPLES} == COMMANDS.keys()
+    named = {name.removeprefix("broker ") for name in EXAMPLES} - {*SUB_COMMANDS}
+    assert named == COMMANDS.keys()
 
 
 def test_the_commands_are_listed_on_demand_and_a_mistyped_one_is_guessed(
@@ -61,12 +80,27 @@ def test_the_commands_are_listed_on_demand_and_a_mistyped_one_is_guessed(
     assert "no command 'topcs'; did you mean topics?" in capsys.readouterr().err
 
 
-def test_a_mistyped_flag_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
-    module = import_module("broker.cli.topics")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "status", "meant"),
+    [
+        ("topics", "--bootstrap-server localhost:1 --lst", 1, ": --lst (did you mean --list?)"),
+        ("storage", "format --clusterid a -c b", 1, "(did you mean --cluster-id?)"),
+        ("storage", "formt", 1, "(did you mean format?)"),
+        ("dump-log", "--flies a", 1, "(did you mean --files?)"),
+        ("start", "--overide a=b", 2, "(did you mean --override?)"),
+        ("metadata-quorum", "--bootstrap-server a describe --stats", 1, "(did you mean --status?)"),
+        ("features", "--bootstrap-server a:1 upgrade --dryrun", 1, "(did you mean --dry-run?)"),
+        ("cluster", "unregister --di 1", 1, "(did you mean --id?)"),
+    ],
+)  # fmt: skip
+def test_what_is_mistyped_is_guessed(
+    tool: str, arguments: str, status: int, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module(f"broker.cli.{tool.replace('-', '_')}")
     with pytest.raises(SystemExit) as ended:
-        module.main(["--bootstrap-server", "localhost:1", "--lst"])
-    assert ended.value.code == 1
-    assert "unrecognized arguments: --lst (did you mean --list?)" in capsys.readouterr().err
+        module.main(arguments.split())
+    assert ended.value.code == status
+    assert meant in capsys.readouterr().err
 
 
 def test_an_address_where_nobody_answers_is_told_soon() -> None:
