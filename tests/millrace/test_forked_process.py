@@ -174,6 +174,15 @@ def test_a_server_that_was_killed_is_replaced_and_what_it_had_started_goes_on(
     assert end(starter.start()) == 7
 
 
+def test_a_program_loaded_ahead_runs_anew_without_a_warning(starter: Starter) -> None:
+    starter.server = ForkServer(("millrace.__main__",))
+    with starter.errors.open("a") as errors:
+        process = starter.server.start("millrace", ["version"], starter.environment, errors)
+    assert process.stdout.readline().startswith("millrace ")
+    assert end(process) == 0
+    assert starter.errors.read_text() == ""
+
+
 def test_a_module_that_cannot_be_loaded_is_told(tmp_path: Path) -> None:
     server = ForkServer(("no_such_module",))
     with (tmp_path / "errors").open("a") as errors, pytest.raises(ChildProcessError):
