@@ -178,8 +178,9 @@ def test_a_program_loaded_ahead_runs_anew_without_a_warning(starter: Starter) ->
     starter.server = ForkServer(("millrace.__main__",))
     with starter.errors.open("a") as errors:
         process = starter.server.start("millrace", ["version"], starter.environment, errors)
-    assert process.stdout.readline().startswith("millrace ")
-    assert end(process) == 0
+    with process.stdin, process.stdout:
+        assert process.stdout.read().startswith("millrace ")
+    assert process.wait(WAIT_SECONDS) == 0
     assert starter.errors.read_text() == ""
 
 
