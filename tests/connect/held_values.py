@@ -48,6 +48,16 @@ def held_value(kind: str, value: Any, *, is_exact: bool, is_document: bool) -> A
             return value
 
 
+def read_value(kind: str, value: Any, *, is_exact: bool) -> Any:
+    """Return what a file holds of a value that the JDBC source read.
+
+    Points in time are texts of microseconds or Connect's own type, everything else is the latter.
+    """
+    if kind in ("TIMESTAMP", "TIMESTAMPTZ") and value is not None:
+        return value.isoformat("T", "microseconds") if is_exact else _in_file(value)
+    return held_value(kind, value, is_exact=False, is_document=False)
+
+
 def as_float32(value: float | None) -> Any:
     return None if value is None else struct.unpack("f", struct.pack("f", value))[0]
 

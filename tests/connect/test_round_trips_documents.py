@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from elasticsearch import Elasticsearch as Client
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
 from connect.connectors.postgresql import PostgresSourceConnector
-from tests.connect.held_values import EXACT, OWN_TYPES
+from tests.connect.held_values import EXACT, OWN_TYPES, held_value
 from tests.connect.random_tables import (
     FEWER,
     Case,
@@ -66,7 +67,8 @@ def test_changes_make_the_documents_what_the_source_is(
         client.indices.refresh(index=index, ignore_unavailable=True)
         found = client.search(index=index, size=1000, ignore_unavailable=True)["hits"]["hits"]
         documents = [one["_source"] for one in found]
-        wanted = table.held_rows(is_exact=is_exact, is_document=True)
+        held = partial(held_value, is_exact=is_exact, is_document=True)
+        wanted = table.held_rows(held)
         assert comparable(case, documents) == comparable(case, wanted)
         if is_exact:
             keys = [{one.name: row[one.name] for one in case.keys} for row in documents]
