@@ -1,9 +1,10 @@
-"""The mirror: one cluster followed by another, by MirrorMaker 2's names, settings and formats.
+"""The mirror copies one cluster into another, with MirrorMaker 2's names, settings and formats.
 
-Decided without a client or a clock: `flow` (what is mirrored, and what it is called), `topics`
-(what has to be made and changed in the target), `sync_queue` (which offsets are written down),
-`offset_sync_store` (what a source's offset is in the target), `checkpoints` (how far groups are),
-`mirror_maker_settings` (what mm2.properties means). The connectors do what those say.
+These modules decide without a client or a clock: `flow` (which topics are mirrored, under which
+names), `topics` (what to create and change in the target), `sync_queue` (which offset syncs are
+written), `offset_sync_store` (translates a source offset into the target), `checkpoints` (which
+group offsets are written), `mirror_maker_settings` (parses mm2.properties). The connectors act on
+their decisions.
 """
 
 from common.http.certificates import read_when_needed

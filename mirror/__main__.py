@@ -1,6 +1,6 @@
 """`millrace mirror mm2.properties`: follow clusters until SIGTERM, or copy them once.
 
-`millrace mirror status mm2.properties` tells how flows stand, whoever mirrors.
+`millrace mirror status mm2.properties` shows the state of the flows, also of other processes.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def read_file(path: Path) -> MirrorMakerSettings:
 
 
 def chosen(told: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
-    """Return the flows that lead to some clusters. Raises ConfigException when none does."""
+    """Return the flows into the named clusters. Raises ConfigException when there are none."""
     pairs = [each for each in told.flows() if not clusters or each.target in clusters]
     if not pairs:
         raise ConfigException(f"No flows lead to {', '.join(clusters)}")
@@ -81,7 +81,7 @@ def chosen(told: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
 
 
 async def serve(options: argparse.Namespace) -> int:
-    """Mirror until told to stop. Raises KafkaException or OSError for what cannot be started."""
+    """Mirror until a signal comes. Raises KafkaException or OSError when it cannot start."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -113,7 +113,7 @@ async def serve(options: argparse.Namespace) -> int:
 async def _run_until(
     flows: Sequence[FlowWorker], ends: Sequence[Coroutine[Any, Any, object]]
 ) -> None:
-    """Run flows until one of the ends is reached. Raises what a flow or an end raises."""
+    """Run flows until one of `ends` finishes. Raises what a flow or an end raises."""
     running = [spawn(each.run()) for each in flows]
     ending = [spawn(each) for each in ends]
     try:

@@ -1,4 +1,4 @@
-"""MirrorCheckpoint: how far groups are, told in the target's offsets."""
+"""MirrorCheckpoint: writes the groups' committed offsets, translated into the target's."""
 
 import logging
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _NEEDED: Final = {
 
 
 class MirrorCheckpointConnector(SourceConnector):
-    """Owns the list of groups, and the thread that looks for others."""
+    """Owns the list of groups, and the thread that refreshes it."""
 
     kafka_class = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
 

@@ -1,4 +1,4 @@
-"""A task of MirrorCheckpoint: translates the offsets of its groups, and commits them if told to."""
+"""A task of MirrorCheckpoint: translates the offsets of its groups, and optionally commits them."""
 
 import logging
 import threading
@@ -25,10 +25,10 @@ _WAIT_SECONDS: Final = 0.2
 
 
 class MirrorCheckpointTask(SourceTask):
-    """Owns the readers of offset syncs and of earlier checkpoints, and what they say.
+    """Owns the readers of offset syncs and of earlier checkpoints, and their state.
 
-    Nothing is translated before both were read to their end: a checkpoint made of old syncs would
-    lead groups back.
+    The task translates nothing before it has read both to their ends: a checkpoint from old syncs
+    would move groups back.
     """
 
     kafka_class = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
@@ -110,7 +110,7 @@ class MirrorCheckpointTask(SourceTask):
         return records
 
     def _is_ready(self) -> bool:
-        """Read on; both are read to their ends at first."""
+        """Continue to read; return whether both have been read to their ends."""
         if self._earlier is not None:
             self._earlier.read(_WAIT_SECONDS)
             if not self._earlier.is_read_to_end:
@@ -123,7 +123,7 @@ class MirrorCheckpointTask(SourceTask):
         return self._syncs.is_read_to_end
 
     def _look_for_syncs_back(self) -> None:
-        """Follow the syncs of the opposite flow, when there is one that writes them here."""
+        """Read the syncs of the opposite flow, if it writes them to this cluster."""
         topic = self._mirror.policy.offset_syncs_topic(self._mirror.source)
         is_there = self._mirror.offset_syncs_side == "source"
         if self._syncs_back is None and is_there and topic in self._target.topic_names():
@@ -152,7 +152,7 @@ class MirrorCheckpointTask(SourceTask):
         return records
 
     def _that_stand(self, found: list[Checkpoint]) -> list[Checkpoint]:
-        """Leave out what lies beyond the copy: that was deleted, and no sync tells it yet."""
+        """Leave out checkpoints beyond the copy's end: the copy was deleted and created again."""
         if not found:
             return []
         try:
@@ -208,7 +208,7 @@ class MirrorCheckpointTask(SourceTask):
                 if offsets:
                     self._target.commit(group, offsets)
             except ConnectException as error:
-                # Somebody may read with it there since a moment ago.
+                # A member may have joined the group in the target a moment ago.
                 log.warning("offsets were not committed group=%s error=%s", group, error)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""How far groups are in the target: which checkpoints are news, which offsets to commit: pure."""
+"""Decides which checkpoints of groups are new, and which offsets to commit. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 @dataclass(frozen=True, slots=True)
 class GroupInTarget:
-    """A group as the target knows it: its offsets, and whether nobody reads with it."""
+    """A group in the target: its offsets, and whether it has no members."""
 
     is_idle: bool
     offsets: Offsets
 
 
 def reversed_sync(flow: Flow, sync: OffsetSync) -> OffsetSync | None:
-    """Return what a sync of the opposite flow says of its copy, seen from the copy.
+    """Return a sync of the opposite flow with its two sides exchanged.
 
-    With it groups go back to the original: they have read the record at the copy's offset. None
-    where names do not tell a copy from its original.
+    With it groups return to the original: they have read the record at the copy's offset. Returns
+    None where names do not tell a copy from its original.
     """
     topic, partition = sync.topic_partition
     copy = flow.policy.format_remote_topic(flow.target, topic)
@@ -44,7 +44,7 @@ class Checkpoints:
         of_group[checkpoint.topic_partition] = checkpoint
 
     def found(self, group: str, offsets: Offsets, syncs: OffsetSyncStore) -> list[Checkpoint]:
-        """Return what has to be written of a group's offsets in the source; replay it then."""
+        """Return the checkpoints to write for a group's source offsets; replay them afterwards."""
         made = []
         for at, (upstream_offset, metadata) in sorted(offsets.items()):
             if not self._flow.checkpoints(at.topic):
@@ -69,10 +69,10 @@ class Checkpoints:
         )
 
     def to_commit(self, group: str, in_target: GroupInTarget | None) -> dict[TopicPartition, int]:
-        """Return the offsets that a group should have in the target.
+        """Return the offsets to commit for a group in the target.
 
-        None of a group that reads there: its own offsets count. Forward only, since what was read
-        in the target need not be read again.
+        A group with members in the target gets none: its own offsets are valid. Offsets only move
+        forward, so that a group does not read records again that it has read in the target.
         """
         if in_target is not None and not in_target.is_idle:
             return {}

@@ -1,4 +1,4 @@
-"""What the mirror asks of a cluster and changes in it, by an admin client."""
+"""The mirror's requests to a cluster, through an admin client."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -41,14 +41,14 @@ _IDLE_STATES: Final = (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a cluster; the id is another one when it was deleted and made again."""
+    """A topic of a cluster; its id changes when it is deleted and created again."""
 
     partition_count: int
     topic_id: str
 
 
 class MirrorCluster:
-    """Owns an admin client. Every method waits, and raises ConnectException when it is refused."""
+    """Owns an admin client. Every method blocks, and raises ConnectException when refused."""
 
     def __init__(self, name: str, client: Mapping[str, Any], timeout_seconds: float) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class MirrorCluster:
             raise ConnectException(f"cluster {self.name}: topics: {error}") from error
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Describe topics; those that are gone by now are left out."""
+        """Describe topics; topics that do not exist are left out."""
         if not names:
             return {}
         futures = self._asked(
@@ -95,7 +95,7 @@ class MirrorCluster:
         return found
 
     def create(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
-        """Make a topic; returns False when it is there."""
+        """Create a topic; return False if it exists."""
         new = NewTopic(topic, partitions, replicas, config=dict(config))
         futures = self._asked("create topics", self._admin.create_topics, [new])
         try:
@@ -107,7 +107,7 @@ class MirrorCluster:
         return True
 
     def create_compacted(self, topic: str, replicas: int) -> None:
-        """Make one of the mirror's own topics, if it is missing."""
+        """Create one of the mirror's own topics, if it is missing."""
         create_topic(self._admin, topic, TopicGroup(1, replicas, config=_COMPACTED))
 
     def increase(self, topic: str, partitions: int) -> None:
@@ -147,7 +147,7 @@ class MirrorCluster:
         self._result(f"configs of {topic}", futures[resource])
 
     def acls(self) -> list[TopicAcl] | None:
-        """Return the access rules of topics, None where there are none to be kept."""
+        """Return the access rules of topics, None for a cluster without an authorizer."""
         any_text: Any = None
         everything = AclBindingFilter(
             ResourceType.TOPIC,
@@ -198,7 +198,7 @@ class MirrorCluster:
     # --- offsets and groups ---
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions end; those that are not there are left out."""
+        """Return the end offsets of partitions; missing partitions are left out."""
         return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def start_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -227,7 +227,7 @@ class MirrorCluster:
         return sorted(each.group_id for each in self._result("groups", future).valid)
 
     def group_offsets(self, groups: Collection[str]) -> dict[str, GroupOffsets]:
-        """Return what groups have committed; those that cannot be asked for now are left out."""
+        """Return the groups' committed offsets; groups that cannot be read are left out."""
         told = committed_offsets(self._client, groups, self._timeout)
         found = {}
         for group, offsets in told.items():
@@ -238,7 +238,7 @@ class MirrorCluster:
         return found
 
     def groups_here(self, names: Collection[str]) -> dict[str, GroupInTarget | None]:
-        """Return groups as they are here, None for one that nobody knows; see `group_offsets`."""
+        """Return the groups of this cluster, None for an unknown one; see `group_offsets`."""
         states = {name: self._is_idle(name) for name in names}
         offsets = self.group_offsets([name for name, is_idle in states.items() if is_idle])
         found: dict[str, GroupInTarget | None] = {}

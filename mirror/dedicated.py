@@ -1,9 +1,9 @@
-"""Dedicated mode: every flow of mm2.properties in one process, without a worker to be set up.
+"""Dedicated mode: one process runs every flow of mm2.properties, without a separate worker.
 
-Each flow is a worker of a cluster of its own that lives in the target: group `<source>-mm2`, and
-topics `mm2-configs.<source>.internal` and their like. So several processes with the same file share
-the flows, and Apache's MirrorMaker 2 goes on where this one stopped. Whoever leads the group writes
-what the file says as the connectors' configurations.
+Each flow has a worker of its own Connect cluster in the target: the group `<source>-mm2` and topics
+such as `mm2-configs.<source>.internal`. So several processes with the same file share the flows,
+and Apache's MirrorMaker 2 can continue them. The group's leader writes the connectors'
+configurations from the file.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ _PATIENCE_MS: Final = 5_000
 
 
 class FlowWorker:
-    """Owns a flow's worker: made again when its target could not be reached."""
+    """Owns a flow's worker, and creates it again after its target was unreachable."""
 
     def __init__(self, pair: Pair, told: MirrorMakerSettings, plugins: Plugins, host: str) -> None:
-        """Raises ConfigException for what no worker or connector understands."""
+        """Raises ConfigException for settings that the worker or a connector refuses."""
         self.pair = pair
         self.cluster: Cluster | None = None
         self._plugins = plugins
@@ -41,7 +41,7 @@ class FlowWorker:
         self._settings = WorkerSettings.of(worker, is_distributed=True)
         configs = [told.connector(pair, name) for name in CONNECTORS]
         if (back := told.beats_back(pair)) is not None:
-            # First, so that the source has heartbeats before its topics are looked for.
+            # First, so that the source has a heartbeats topic before its topics are listed.
             configs.insert(0, back)
         self.connectors: dict[str, Mapping[str, str]] = {each["name"]: each for each in configs}
         for config in configs:
@@ -49,11 +49,11 @@ class FlowWorker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is a member of its group and all that was written is read."""
+        """True if the worker is a member of its group and has read its topics."""
         return self.cluster is not None and self.cluster.worker.is_ready
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         while True:
             try:
                 await self._work()
@@ -79,7 +79,7 @@ class FlowWorker:
             await cluster.stop()
 
     async def _configure(self, cluster: Cluster) -> None:
-        """As the leader, have the connectors be what the file says."""
+        """As the leader, write the connectors' configurations from the file."""
         while True:
             if cluster.herder.is_leader:
                 for name, config in self.connectors.items():
@@ -89,7 +89,7 @@ class FlowWorker:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _wait_for(self, cluster: Cluster, name: str) -> None:
-        """Wait until a connector runs, which makes its topic; not for long."""
+        """Wait a limited time until a connector runs, which creates its topic."""
         deadline_ms = now_ms() + _PATIENCE_MS
         while now_ms() < deadline_ms:
             status = cluster.herder.statuses.connectors.get(name)
@@ -103,7 +103,7 @@ class FlowWorker:
         try:
             records = requests.put_config(cluster.herder, name, {**config})
         except (RefusalError, ElsewhereError) as error:
-            # The group has another leader by now.
+            # The group has another leader.
             log.info("connector is not configured here flow=%s error=%s", self.pair, error)
             return
         await cluster.worker.write(records)

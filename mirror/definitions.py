@@ -22,7 +22,7 @@ _CLASSES: Final = {
     "config.property.filter.class": f"{_PACKAGE}.DefaultConfigPropertyFilter",
     "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
 }
-"""What may be another class of Java in MirrorMaker 2, and none other here."""
+"""Settings that name a Java class in MirrorMaker 2; here only the default class is accepted."""
 
 
 def _fixed(name: str) -> _Setting:
@@ -60,7 +60,7 @@ _TOPICS: Final[tuple[_Setting, ...]] = (
 
 
 def _follows(name: str, seconds: int, doc: str, *, is_enabled: bool = True) -> tuple[_Setting, ...]:
-    """Define what is done every so often, and whether it is."""
+    """Define the settings of a repeated action: its interval, and whether it is enabled."""
     return (
         (f"{name}.enabled", Type.BOOLEAN, is_enabled, f"Whether {doc}."),
         (f"{name}.interval.seconds", Type.LONG, seconds, f"How often {doc}."),

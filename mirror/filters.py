@@ -1,4 +1,4 @@
-"""Which topics, groups and topic settings are mirrored: lists of names and regular expressions."""
+"""Selects topics, groups and topic settings by lists of names and regular expressions."""
 
 import re
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ CONFIG_PROPERTIES_EXCLUDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """A list of expressions, of which one has to match a whole name; an empty list matches none."""
+    """A list of expressions; one has to match the whole name. An empty list matches no name."""
 
     expressions: tuple[re.Pattern[str], ...]
 
     @classmethod
     def of(cls, name: str, texts: Sequence[str]) -> "Patterns":
-        """`name` is the setting they come from. Raises ConfigException."""
+        """Compile `texts` from the setting `name`. Raises ConfigException."""
         made = []
         for text in texts:
             try:
@@ -44,7 +44,7 @@ class Patterns:
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Takes what is included and not excluded."""
+    """Accepts names that are included and not excluded."""
 
     include: Patterns
     exclude: Patterns
@@ -53,7 +53,7 @@ class NameFilter:
         return self.why_not(name) is None
 
     def why_not(self, name: str) -> str | None:
-        """Say why a name is left out, None when it is taken."""
+        """Return why a name is left out, None when it is accepted."""
         if (excluded := self.exclude.match(name)) is not None:
             return f"excluded by {excluded}"
         return None if self.include.match(name) is not None else "not included"

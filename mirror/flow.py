@@ -1,4 +1,4 @@
-"""One flow: which of a source's topics go to a target, and what they are called there."""
+"""One flow: which of a source's topics are mirrored to a target, and their names there."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from mirror.filters import NameFilter
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What does not change while a connector runs."""
+    """The constants of a flow while a connector runs."""
 
     source: str
     target: str
@@ -24,7 +24,7 @@ class Flow:
         return self.why_not(topic) is None
 
     def why_not(self, topic: str) -> str | None:
-        """Say why a topic of the source is not mirrored, None when it is."""
+        """Return why a topic of the source is not mirrored, None when it is."""
         if self.policy.is_internal_topic(topic):
             return "internal"
         if self.is_cycle(topic):
@@ -34,7 +34,7 @@ class Flow:
         return self.topics.why_not(topic)
 
     def is_cycle(self, topic: str) -> bool:
-        """Tell whether a topic of the source has been in the target, by all the way it came.
+        """Return whether a topic of the source came from the target, directly or through others.
 
         A policy that keeps names cannot tell (KAFKA-9726): both directions between two clusters
         then need filters of their own.
@@ -51,9 +51,9 @@ class Flow:
         return False
 
     def checkpoints(self, topic: str) -> bool:
-        """Tell whether groups that read a topic of the source can go on in the target.
+        """Return whether groups that read a topic of the source can continue in the target.
 
-        So they can with the copy of one that is mirrored, and with the original of a copy.
+        They can if the topic is mirrored, or if it is itself a copy of a topic of the target.
         """
         if self.topics.takes(topic):
             return True
@@ -61,13 +61,13 @@ class Flow:
         return is_copy and self.topics.takes(self.policy.original_topic(topic))
 
     def remote_topic(self, topic: str) -> str:
-        """Return what a topic of the source is called in the target."""
+        """Return the name in the target of a topic of the source."""
         return self.policy.format_remote_topic(self.source, topic)
 
     def remote_partition(self, at: TopicPartition) -> TopicPartition:
-        """Return where a group that reads a partition of the source goes on in the target.
+        """Return the partition in which a group of the source continues in the target.
 
-        What came from the target is read there as the original, not as a copy of the copy.
+        For a topic that came from the target this is the original, not a copy of the copy.
         """
         if self.policy.topic_source(at.topic) == self.target:
             return TopicPartition(self.policy.original_topic(at.topic), at.partition)

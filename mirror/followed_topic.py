@@ -1,4 +1,4 @@
-"""One of the mirror's own topics, read from its beginning and on: the first partition only."""
+"""Reads one of the mirror's own topics from its beginning on: partition 0 only."""
 
 import logging
 from collections.abc import Callable
@@ -17,16 +17,16 @@ class FollowedTopic:
     """Owns a consumer. Everything is called in one thread."""
 
     def __init__(self, client: dict[str, Any], topic: str, replay: Replay) -> None:
-        """`replay` takes keys and values, and raises ValueError for what is none of its records."""
+        """`replay` takes keys and values, and raises ValueError for an unreadable record."""
         self._topic = topic
         self._replay = replay
         self.is_read_to_end = False
-        """Whether everything was read once that was there."""
+        """True once the topic was read to its end."""
         self._consumer = Consumer({**client, "enable.partition.eof": "true"})
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
 
     def read(self, wait_seconds: float) -> None:
-        """Replay what is there; waits for the first record, or for the end."""
+        """Replay the records that have arrived; wait for the first one, or for the end."""
         messages = self._consumer.consume(1, wait_seconds)
         while messages:
             for message in messages:

@@ -1,4 +1,4 @@
-"""What the mirror shows of itself over HTTP: a page, health, metrics, and its flows."""
+"""The mirror's HTTP interface: a page, health, metrics, and the state of its flows."""
 
 import asyncio
 import os
@@ -96,7 +96,7 @@ class Front:
 
 
 class _Metrics(CollectorRegistry):
-    """What all flows' tasks tell of themselves, when it is asked."""
+    """The metrics of all flows' tasks, read at each scrape."""
 
     def __init__(self, flows: Sequence[FlowWorker]) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def _flow_body(flow: FlowWorker) -> dict[str, Any]:
 
 
 def address(listener: str | None) -> tuple[str, int]:
-    """Read `listeners`. Raises ConfigException."""
+    """Parse `listeners`. Raises ConfigException."""
     parts = urlsplit(listener or _DEFAULT)
     try:
         port = parts.port

@@ -1,7 +1,7 @@
-"""Offsets that the source no longer has when the mirror comes to copy them: pure.
+"""Finds offsets that the source deleted before the mirror copied them. Pure.
 
-Retention or DeleteRecords may move the start of a partition past the place up to which it was
-copied. The mirror goes on at the new start, and says once which offsets have no copy.
+Retention or DeleteRecords may move a partition's log start offset beyond the mirror's position. The
+mirror continues at the log start offset, and reports once which offsets have no copy.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Gap:
 
 
 class Resumed(NamedTuple):
-    """Where reading goes on after the source has refused an offset, and what is missing."""
+    """The offset to continue at after the source has refused one, and the missing offsets."""
 
     offset: int
     gap: Gap | None
@@ -38,10 +38,10 @@ class Resumed(NamedTuple):
 def resumed_after_reset(
     at: TopicPartition, position: int, offsets: tuple[int, int], *, skips_to_end: bool
 ) -> Resumed:
-    """Decide where to go on when `position` is outside of what the source has.
+    """Decide where to continue when `position` is out of the source's range.
 
-    `offsets` are where the partition starts and ends. A source that ends before the position has
-    lost what it had, or is another one: it is read from its start, and nothing is missing.
+    `offsets` are the partition's start and end. A source that ends before the position has lost
+    records or is another cluster: it is read from its start, and no offset counts as missing.
     """
     start_offset, end_offset = offsets
     if position > end_offset:

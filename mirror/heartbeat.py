@@ -1,4 +1,4 @@
-"""MirrorHeartbeat: a sign of life in the target, which flows from there carry on."""
+"""MirrorHeartbeat: writes heartbeats into the target; flows from there copy them further."""
 
 import threading
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _TARGET_ALIAS: Final = "targetClusterAlias"
 
 
 class MirrorHeartbeatConnector(SourceConnector):
-    """Makes the topic; one task writes."""
+    """Creates the topic; its one task writes."""
 
     kafka_class = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
 
@@ -75,7 +75,7 @@ class MirrorHeartbeatConnector(SourceConnector):
 
 
 class MirrorHeartbeatTask(SourceTask):
-    """Waits, and writes one."""
+    """Writes one heartbeat per interval."""
 
     kafka_class = "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"
 
@@ -94,7 +94,7 @@ class MirrorHeartbeatTask(SourceTask):
     def poll(self) -> list[SourceRecord] | None:
         left_ms = self._next_ms - now_ms()
         if left_ms > 0:
-            # Not longer: offsets are kept and a stop is heard between two polls.
+            # A limited wait: the worker writes offsets and reacts to a stop between two polls.
             self._stopped.wait(min(left_ms / 1000, _LONGEST_WAIT_SECONDS))
             return None
         self._next_ms = now_ms() + 1000 * self._interval_seconds

@@ -1,13 +1,13 @@
-"""What an offset of the source is in the target, by the offset syncs that were written: pure.
+"""Translates an offset of the source into the target, with the offset syncs. Pure.
 
-Of each partition few syncs are kept, the nearer to the newest the closer together: between two that
-are kept, the older is at most twice as far from the newest as the younger, unless no sync was
-written between them. So whoever is n records behind the newest sync reads at most about n records
-again, and whoever is at the end reads none.
+The store keeps few syncs of each partition, and keeps more of them close to the newest one. Of two
+neighbouring syncs, the older is at most twice as far from the newest as the younger, unless no sync
+was written between them. So a group that is n records behind the newest sync reads at most about n
+records again, and a group at the end reads none.
 
-A translation never lies behind a record that was not read: the group has read the record of the
-sync before its offset, and of all records behind that the target has at most the copy next to the
-sync's. How many of them were mirrored and how many left out nobody knows (KAFKA-12468).
+A translation never skips an unread record. The group has read the record of the last sync before
+its offset, so it can continue right after that record's copy, but not further: it is unknown how
+many of the records after it were mirrored (KAFKA-12468).
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,16 +20,16 @@ _THINNED_ABOVE: Final = 64
 
 
 class OffsetSyncStore:
-    """Owns the syncs of all partitions, the oldest first, both offsets rising."""
+    """Owns the syncs of all partitions, oldest first; both offsets rise."""
 
     def __init__(self) -> None:
         self._syncs: dict[TopicPartition, list[OffsetSync]] = {}
 
     def replay(self, sync: OffsetSync, *, forgets_older: bool = False) -> None:
-        """Take a sync of the topic, in the order of the topic.
+        """Add the next sync of the topic.
 
-        With `forgets_older` nothing before it is translated any more: it was written by then what
-        offsets became of it, and that is not known here.
+        With `forgets_older`, drop all earlier syncs, so that offsets before this one are not
+        translated.
         """
         syncs = self._syncs.setdefault(sync.topic_partition, [])
         if forgets_older or (syncs and sync.downstream_offset <= syncs[-1].downstream_offset):
@@ -43,7 +43,7 @@ class OffsetSyncStore:
             self._syncs[sync.topic_partition] = _thinned(syncs)
 
     def translate(self, at: TopicPartition, upstream_offset: int) -> int | None:
-        """Return where a group goes on in the target; None when no sync is old enough to tell."""
+        """Return a group's offset in the target; None when no sync is old enough."""
         syncs = self._syncs.get(at, ())
         place = bisect_right(syncs, upstream_offset, key=_upstream_offset)
         if not place:
@@ -65,7 +65,7 @@ def _upstream_offset(sync: OffsetSync) -> int:
 
 
 def _thinned(syncs: list[OffsetSync]) -> list[OffsetSync]:
-    """Leave out what the next older sync can stand for."""
+    """Leave out syncs that the next older one can replace."""
     newest = syncs[-1].upstream_offset
     kept = [syncs[-1]]
     for place in range(len(syncs) - 2, 0, -1):

@@ -1,4 +1,4 @@
-"""`millrace mirror --once`: copy up to where the sources end now, verify, and end."""
+"""`millrace mirror --once`: copy up to the sources' present end, verify the copy, and exit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Range:
-    """What a flow has to copy: offsets of each partition of the source."""
+    """The offsets that a flow has to copy, by partition of the source."""
 
     pair: Pair
     made: MirrorSettings
@@ -42,7 +42,7 @@ class Range:
 
 
 def ranges(told: MirrorMakerSettings, pairs: Sequence[Pair]) -> list[Range]:
-    """Ask the sources where they end. Raises ConnectException when one does not answer."""
+    """Read the sources' end offsets. Raises ConnectException when one does not answer."""
     return [_range(told, pair) for pair in pairs]
 
 
@@ -70,7 +70,7 @@ def _range(told: MirrorMakerSettings, pair: Pair) -> Range:
 
 
 async def copy_once(flows: Sequence[FlowWorker], wanted: Sequence[Range], say: Say) -> None:
-    """Wait until everything wanted is copied, and say every second how far it is."""
+    """Wait until all of `wanted` is copied, and report the progress every second."""
     begun_ms = said_ms = now_ms()
     while True:
         left = sum(_left(one, progress(flow)) for flow, one in zip(flows, wanted, strict=True))
@@ -97,7 +97,7 @@ def _left(wanted: Range, found: dict[At, Progress]) -> int:
 
 
 def verify(told: MirrorMakerSettings, wanted: Sequence[Range], say: Say) -> bool:
-    """Compare every partition with its copy, and say it; returns whether all are alike."""
+    """Compare every partition with its copy and report; return whether all are equal."""
     is_same = True
     for one in wanted:
         far = copied_to(told, one.pair, one.made)

@@ -1,7 +1,6 @@
-"""What a consumer gives at once, in runs of one partition each: pure.
+"""Groups a consumer's batch into runs of one partition each. Pure.
 
-What is the same for every record of a partition is looked up once for a run, and figures are
-counted of all of it together.
+The mirror looks up a partition's data once per run, and updates its metrics once per run.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from millrace.connect.connectors import TopicPartition
 
 
 class Run(NamedTuple):
-    """Messages of one partition that came one behind the other, and their offsets."""
+    """Consecutive messages of one partition, and their offsets."""
 
     at: TopicPartition
     messages: list[Any]

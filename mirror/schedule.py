@@ -1,4 +1,4 @@
-"""What a connector does every so often, in a thread of its own."""
+"""Runs a connector's repeated actions in their own thread."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ _LONGEST_RETRY_MS: Final = 30_000
 class _Duty:
     what: str
     interval_ms: int | None
-    """None: once, until it worked."""
+    """None: run once, retried until it succeeds."""
     action: Callable[[], None]
     due_ms: int
     failures: int = 0
@@ -35,20 +35,20 @@ class Schedule:
         self._name = name
 
     def once(self, what: str, action: Callable[[], None]) -> None:
-        """Do something until it worked. What was added before was tried before."""
+        """Run an action until it succeeds. Actions run in the order in which they were added."""
         self._duties.append(_Duty(what, None, action, now_ms()))
 
     def every(
         self, what: str, seconds: int | None, action: Callable[[], None], *, is_delayed: bool
     ) -> None:
-        """Do something again and again; never with None seconds."""
+        """Run an action every so many seconds; never for None."""
         if seconds is not None:
             interval_ms = max(1, seconds) * 1000
             due_ms = now_ms() + (interval_ms if is_delayed else 0)
             self._duties.append(_Duty(what, interval_ms, action, due_ms))
 
     def start(self, wait_seconds: float) -> None:
-        """Begin; returns when everything that is due was tried once, or after a while."""
+        """Start; return when every due action was tried once, or after `wait_seconds`."""
         self._thread.start()
         self._is_done.wait(wait_seconds)
 
@@ -69,7 +69,7 @@ class Schedule:
     def _do(self, duty: _Duty) -> None:
         try:
             duty.action()
-        # The outermost edge of the thread: the cluster may be back next time.
+        # The outermost edge of the thread: the cluster may be reachable next time.
         except Exception:
             log.warning("%s failed schedule=%s", duty.what, self._name, exc_info=True)
             retry_ms = min(_RETRY_MS << min(duty.failures, 10), _LONGEST_RETRY_MS)

@@ -1,4 +1,4 @@
-"""MirrorSource: the topics of one cluster, copied into another and kept alike."""
+"""MirrorSource: copies the topics of one cluster into another, with their settings."""
 
 import logging
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _START_SECONDS: Final = 20.0
 
 
 class MirrorSourceConnector(SourceConnector):
-    """Owns what is known of both clusters' topics, and the thread that looks again."""
+    """Owns the lists of both clusters' topics, and the thread that refreshes them."""
 
     kafka_class = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
@@ -80,7 +80,7 @@ class MirrorSourceConnector(SourceConnector):
         return MirrorSourceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Settings]:
-        """Divide the partitions; none while the source could not be asked."""
+        """Divide the partitions; there are none until the source has answered."""
         known = self._known or {}
         parts = partitions_of({name: each.partition_count for name, each in known.items()})
         shares = divided(parts, max_tasks)
@@ -112,7 +112,7 @@ class MirrorSourceConnector(SourceConnector):
             check_source_offset(partition, offset)
         return True
 
-    # --- what is done every so often, in the schedule's thread ---
+    # --- repeated actions, in the schedule's thread ---
 
     def _create_syncs_topic(self) -> None:
         made = self._mirror
@@ -122,7 +122,7 @@ class MirrorSourceConnector(SourceConnector):
         )
 
     def _refresh(self) -> None:
-        """Look what is there, make what the target lacks, divide anew when that changed."""
+        """List topics, create what the target lacks, divide again if partitions changed."""
         names = [each for each in self._source.topic_names() if self._flow.replicates(each)]
         found = self._source.topics(names)
         self._make_topics(found)

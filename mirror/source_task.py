@@ -1,8 +1,8 @@
-"""A task of MirrorSource: reads partitions of the source, and writes down what offset became what.
+"""A task of MirrorSource: reads partitions of the source, and writes offset syncs.
 
-Keys, values and headers go as the bytes they are, with their timestamps, into the partition of the
-same number. What the worker has stored comes back by `commit_record`, and becomes an offset sync
-when one is due.
+Keys, values, headers and timestamps are copied unchanged into the partition with the same number.
+The worker calls `commit_record` for each stored record, and the task writes an offset sync when one
+is due.
 """
 
 import logging
@@ -66,7 +66,7 @@ class MirrorSourceTask(SourceTask):
         self._topic_ids = _topic_ids(settings.get("task.assigned.topic.ids", ""))
         self._identity = TopicIdentity()
         self._unproven: list[Run] = []
-        """What was read, and whose topics could not be asked for yet."""
+        """Runs that were read, but whose topic ids are not checked yet."""
         admin = made.admin("source", "identity-admin")
         self._source = MirrorCluster(made.source, admin, made.timeout_seconds)
         self._places = {at: Place(made.source, at) for at in self._partitions}
@@ -76,7 +76,7 @@ class MirrorSourceTask(SourceTask):
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._lost: set[TopicPartition] = set()
-        """Partitions whose offset the source has refused, until it is known where to go on."""
+        """Partitions whose offset the source has refused, until a new offset is found."""
         self.gaps: list[Gap] = []
         self._consumer: Consumer | None = None
         self._producer: Producer | None = None
@@ -92,7 +92,7 @@ class MirrorSourceTask(SourceTask):
         begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
         kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
         self._skips_to_end = begins == OFFSET_END
-        # The task decides where to go on, so that it knows what is missing.
+        # The task itself decides where to continue, so that it knows the missing offsets.
         own = {"enable.partition.eof": "true", "auto.offset.reset": "error"}
         consumer = Consumer({**told, **own})
         assignment = []
@@ -124,9 +124,9 @@ class MirrorSourceTask(SourceTask):
         return [record for each in proven for record in self._records(each, now)]
 
     def _read(self, consumer: Consumer) -> list[Any]:
-        """Wait for records a while. That a partition ended is no reason to come back without.
+        """Wait a while for records; the end of a partition does not end the wait.
 
-        Who comes back without is asked again after a rest, and what arrives meanwhile is late.
+        After an empty poll the worker pauses before the next one, which would delay new records.
         """
         deadline_ms = now_ms() + int(1000 * self._wait_seconds)
         while True:
@@ -139,7 +139,7 @@ class MirrorSourceTask(SourceTask):
                 return records
 
     def _proven(self, consumer: Consumer, runs: list[Run]) -> list[Run]:
-        """Leave out what is of another topic than is meant; that is copied from its beginning."""
+        """Leave out records of a topic that was created again; it is copied from its beginning."""
         read = ((each.at, each.offsets) for each in runs)
         doubtful = self._identity.doubtful(read, now_ms()) & self._topic_ids.keys()
         if not doubtful:
@@ -170,7 +170,7 @@ class MirrorSourceTask(SourceTask):
                 consumer.seek(ClientPartition(*at, OFFSET_BEGINNING))
 
     def _look_at_ends(self, consumer: Consumer) -> None:
-        """Learn from what was fetched where the source ends."""
+        """Note the source's end offsets from the last fetches."""
         self._next_ends_ms = now_ms() + _ENDS_MS
         for at, figures in self.figures.items():
             figures.pass_time(now_ms())
@@ -178,7 +178,7 @@ class MirrorSourceTask(SourceTask):
             figures.end_offset = max(figures.end_offset, end)
 
     def _go_on(self, consumer: Consumer) -> None:
-        """Find where to go on with partitions whose offset the source has refused."""
+        """Find the offset to continue at for partitions whose offset the source has refused."""
         for at in sorted(self._lost):
             try:
                 offsets = consumer.get_watermark_offsets(ClientPartition(*at), _ASKING_SECONDS)
@@ -213,12 +213,12 @@ class MirrorSourceTask(SourceTask):
         figures.next_offset = found.offset
         if figures.stored == figures.read:
             figures.resumes(found.offset)
-        # A partition whose offset was refused is fetched no more, and cannot be sought in.
+        # librdkafka does not fetch or seek in a partition whose offset was refused.
         consumer.incremental_unassign([ClientPartition(*at)])
         consumer.incremental_assign([ClientPartition(*at, found.offset)])
 
     def note(self) -> str | None:
-        """Say what has no copy, since no copy can be made of it."""
+        """Return a note about missing offsets, of which no copy can be made."""
         if not self.gaps:
             return None
         missing = ", ".join(map(str, self.gaps))
@@ -241,7 +241,7 @@ class MirrorSourceTask(SourceTask):
         return False
 
     def _records(self, run: Run, now: int) -> list[SourceRecord]:
-        """Make records of a run. What they have in common is looked up once."""
+        """Return the records of a run; look up their common data once."""
         (topic, partition), messages, offsets = run
         timestamps = [each.timestamp()[1] for each in messages]
         self.figures[run.at].were_read(offsets[-1], [now - each for each in timestamps])
@@ -274,7 +274,7 @@ class MirrorSourceTask(SourceTask):
         at = place.at
         latency_ms = timestamp_ms() - (record.timestamp_ms or 0)
         self.figures[at].was_stored(offset, len(record.value or b""), latency_ms)
-        # Without metadata it was filtered out: it has no place in the target.
+        # A record without metadata was filtered out: it has no offset in the target.
         if metadata is None or self._producer is None:
             return
         if self._syncs.stored(at, offset, metadata.offset):
@@ -285,7 +285,7 @@ class MirrorSourceTask(SourceTask):
         self._serve_syncs()
 
     def _serve_syncs(self) -> None:
-        producer = self._producer  # Another thread may stop the task meanwhile.
+        producer = self._producer  # Another thread may stop the task at the same time.
         if producer is None:
             return
         producer.poll(0)

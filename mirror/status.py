@@ -1,4 +1,7 @@
-"""What the clusters themselves tell of a flow, whoever mirrors: `millrace mirror status`."""
+"""`millrace mirror status`: the state of a flow, read from the clusters.
+
+It does not matter which process mirrors.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,23 +23,23 @@ _CONNECTOR = "MirrorSourceConnector"
 
 @dataclass(frozen=True)
 class FlowStatus:
-    """How a flow stands: offsets of each partition of the source, and what is left out."""
+    """The state of a flow: offsets of each partition of the source, and the topics left out."""
 
     pair: Pair
     start_offsets: Mapping[TopicPartition, int]
     end_offsets: Mapping[TopicPartition, int]
     copied_to: Mapping[TopicPartition, int]
-    """The first offset that has no copy, as far as it is kept; a partition not begun is missing."""
+    """The first offset without a copy, as stored; a partition that is not started is missing."""
     excluded: Mapping[str, str]
-    """Topic -> why."""
+    """Topic -> the reason why it is left out."""
     excluded_groups: Mapping[str, str]
     checkpoints: Mapping[str, int] = field(default_factory=dict)
-    """Group -> how old its last checkpoint is, ms."""
+    """Group -> the age of its last checkpoint in ms."""
 
     def lag(self, at: TopicPartition) -> int:
-        """Offsets of the source behind the last one that is known to have a copy.
+        """Return the number of the source's offsets after the last one with a known copy.
 
-        Where the source ends with a marker of a transaction, that one counts.
+        A transaction marker at the source's end counts.
         """
         copied = self.copied_to.get(at, self.start_offsets.get(at, 0))
         return max(0, self.end_offsets[at] - copied)
@@ -64,7 +67,7 @@ def _left_out(made: MirrorSettings, groups: Sequence[str]) -> dict[str, str]:
 
 
 def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
-    """Ask both clusters. Raises ConnectException when one does not answer."""
+    """Read the state from both clusters. Raises ConnectException when one does not answer."""
     made = source_settings(told, pair)
     flow = made.flow()
     source = MirrorCluster(made.source, made.admin("source", "status"), made.timeout_seconds)
@@ -86,7 +89,7 @@ def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
 def copied_to(
     told: MirrorMakerSettings, pair: Pair, made: MirrorSettings
 ) -> dict[TopicPartition, int]:
-    """Read how far a flow has come from the topic in which Connect keeps that."""
+    """Read a flow's positions from Connect's offset topic."""
     state = OffsetState()
     topic = told.worker(pair)["offset.storage.topic"]
     for message in whole_topic(made.consumer("target", "status"), topic):
@@ -106,7 +109,7 @@ def _checkpoint_ages(told: MirrorMakerSettings, pair: Pair) -> dict[str, int]:
         try:
             group = Checkpoint.of_record(message.key(), message.value()).consumer_group_id
         except MirrorRecordError:
-            # Whoever may write to the topic can put anything there.
+            # Any program with write access to the topic may have written this record.
             continue
         age_ms = now - message.timestamp()[1]
         ages[group] = min(age_ms, ages.get(group, age_ms))
@@ -114,7 +117,7 @@ def _checkpoint_ages(told: MirrorMakerSettings, pair: Pair) -> dict[str, int]:
 
 
 def status_lines(status: FlowStatus) -> list[str]:
-    """Say it to a person."""
+    """Return the status as lines of text."""
     lags = status.topic_lags()
     total, behind = sum(lags.values()), {topic: lag for topic, lag in lags.items() if lag}
     lines = [
@@ -133,7 +136,7 @@ def status_lines(status: FlowStatus) -> list[str]:
 
 
 def status_body(status: FlowStatus) -> dict[str, Any]:
-    """Say it to a program."""
+    """Return the status as JSON."""
     return {
         "flow": str(status.pair),
         "lag": sum(status.topic_lags().values()),

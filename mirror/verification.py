@@ -1,4 +1,4 @@
-"""Whether a copy is the source, by a digest of every partition."""
+"""Compares a copy with its source, by a digest of every partition."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from millrace.connect.connectors import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """How many records a partition has, and a hash of their keys, values, headers and times."""
+    """A partition's number of records, and a hash of their keys, values, headers, timestamps."""
 
     record_count: int
     sha256: str
@@ -57,10 +57,10 @@ def digests(
     is_compacted: bool = False,
     skip: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[int, Digest]:
-    """Digest messages by partition, but the first ones; of a compacted topic, the last of each key.
+    """Digest messages by partition without the first ones; in a compacted topic the last per key.
 
-    A compacted topic is cleaned in each cluster when its time comes, tombstones go: what is left
-    of every key is the same.
+    Each cluster compacts a topic at its own time and removes tombstones, but the last record of a
+    key is the same in both.
     """
     found: dict[int, _Digesting] = {}
     for message in messages:
@@ -94,7 +94,7 @@ class Compared:
     source: Digest
     target: Digest
     only_in_target: int = 0
-    """Records at the copy's beginning that the source has retired; they are not compared."""
+    """Records at the copy's start that the source has deleted; they are not compared."""
 
     @property
     def is_same(self) -> bool:
@@ -108,9 +108,9 @@ def compare(
     *,
     is_compacted: bool,
 ) -> list[Compared]:
-    """Read both sides of a topic; of the source what was copied, which lies before an offset.
+    """Read both sides of a topic and compare them; in the source, up to an offset.
 
-    Where the source has retired its oldest records by now, the copy's last ones are compared.
+    If the source has deleted its oldest records, only the copy's last records are compared.
     """
     copied = (
         each
@@ -134,7 +134,7 @@ def compare(
 
 
 def _retired(there: Mapping[int, Digest], here: Mapping[int, Digest]) -> dict[int, int]:
-    """Tell how many records more each copy has of partitions that do not begin at 0 any more."""
+    """Return how many more records the copy has of partitions whose start was deleted."""
     return {
         number: more
         for number, digest in there.items()

@@ -1,4 +1,4 @@
-"""A topic read once from its beginning to where it ends now, by somebody who only looks."""
+"""Reads a topic once, from its beginning to its present end."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -10,13 +10,13 @@ from millrace.connect.errors import ConnectException
 _BATCH: Final = 1_000
 _WAIT_SECONDS: Final = 0.2
 _TIMEOUT_SECONDS: Final = 30.0
-# Who only looks waits for nothing more. An end that is a transaction's marker is told by an answer
-# without records, which brokers hold back for half a second by themselves.
+# The reader does not wait for new records. A fetch answer without records reports an end that is a
+# transaction marker; by default a broker delays such an answer for half a second.
 _QUICK: Final = {"fetch.wait.max.ms": "10", "fetch.queue.backoff.ms": "10"}
 
 
 def whole_topic(client: Mapping[str, Any], topic: str) -> Iterator[Any]:
-    """Give all messages of a topic, in order within a partition; nothing when it is not there.
+    """Yield all messages of a topic, in order within a partition; none if it does not exist.
 
     Raises ConnectException when a partition cannot be read for half a minute.
     """
@@ -32,7 +32,7 @@ def whole_topic(client: Mapping[str, Any], topic: str) -> Iterator[Any]:
 
 
 def _ends(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """Ask where partitions end; those that have nothing are left out."""
+    """Return the end offsets of partitions; empty partitions are left out."""
     found = {}
     for number in sorted(partitions):
         at = TopicPartition(topic, number)
@@ -50,10 +50,10 @@ def _watermarks(consumer: Consumer, at: TopicPartition) -> tuple[int, int]:
 
 
 def _read(consumer: Any, topic: str, ends: Mapping[int, int]) -> Iterator[Any]:
-    """Read up to the ends. Where the last one is a marker of a transaction, librdkafka says so."""
+    """Read up to the ends. librdkafka reports an end that is a transaction marker."""
     open_partitions, silent_polls = set(ends), 0
     while open_partitions:
-        # Not a whole batch at once: that is waited for.
+        # Wait for one message only: `consume` waits until it has as many as asked for.
         messages = consumer.consume(1, _WAIT_SECONDS)
         messages += consumer.consume(_BATCH, 0)
         silent_polls = 0 if messages else silent_polls + 1
@@ -64,7 +64,7 @@ def _read(consumer: Any, topic: str, ends: Mapping[int, int]) -> Iterator[Any]:
             if error is None:
                 if message.offset() < ends[number]:
                     yield message
-                # Whoever writes on keeps the end from being told.
+                # While a producer writes, librdkafka does not report the end.
                 if message.offset() >= ends[number] - 1:
                     open_partitions.discard(number)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's code

@@ -23,6 +23,7 @@ FOLDERS = (
     "services",
     "streams",
     "connect",
+    "mirror",
     "spark_analytics",
 )
 MAX_FILE_LINES = 500
@@ -151,6 +152,7 @@ PLAIN_ENGLISH = (
     "broker/server/storage",
     "common",
     "connect",
+    "mirror",
     "spark_analytics",
     "stack",
     "tests/chaos",
