@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,6 +14,8 @@ from connect.clock import now_ms
 _TIMEOUT_SECONDS: Final = 100.0
 """A little longer than a worker takes at most."""
 _REBALANCE_MS: Final = 30_000
+_SILENT_MS: Final = 2_000
+"""Whoever sits at a terminal is told what takes longer."""
 _PAUSE_SECONDS: Final = 0.5
 _PASSING: Final = ("rebalance", "momentarily")
 _CONNECTIONS: Final = {
@@ -51,7 +54,9 @@ class ConnectRest:
         where = self._path + "/" + "/".join(quote(part, safe="") for part in path)
         if query:
             where += "?" + urlencode(query, doseq=True)
-        deadline_ms = now_ms() + _REBALANCE_MS
+        begun_ms = now_ms()
+        deadline_ms = begun_ms + _REBALANCE_MS
+        is_told = not sys.stderr.isatty()
         while True:
             status, said = self._ask_once(method, where, body)
             if status < 400:
@@ -60,6 +65,9 @@ class ConnectRest:
             is_passing = status == 409 and any(word in message for word in _PASSING)
             if not is_passing or now_ms() > deadline_ms:
                 raise ClientError(message)
+            if not is_told and now_ms() - begun_ms > _SILENT_MS:
+                is_told = True
+                sys.stderr.write(f"waiting: {message}\n")
             time.sleep(_PAUSE_SECONDS)
 
     def _ask_once(self, method: str, where: str, body: Any) -> tuple[int, Any]:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from broker.cli.admin.connection import Connection, ConnectionFailed
 from broker.cli.admin.settings import AdminSettings
+from broker.cli.admin.waiting import told_when_long
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Message, Struct
@@ -166,6 +167,13 @@ class AdminClient:
         retried: Collection[ErrorCode] = (ErrorCode.NOT_CONTROLLER,),
     ) -> Outcome:
         """Call `attempt` with the deadline until it succeeds or times out."""
+        addresses = ", ".join(f"{host}:{port}" for host, port in self.settings.bootstrap)
+        with told_when_long(f"{what}: the cluster at {addresses} has not answered yet"):
+            return self._attempts(what, attempt, retried)
+
+    def _attempts(
+        self, what: str, attempt: Callable[[int], Outcome], retried: Collection[ErrorCode]
+    ) -> Outcome:
         start_ms = self._clock.now_ms()
         deadline_ms = start_ms + self.settings.api_timeout_ms
         backoff_ms = self.settings.retry_backoff_ms

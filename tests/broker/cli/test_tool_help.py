@@ -3,6 +3,7 @@
 import re
 import shlex
 from importlib import import_module
+from io import StringIO
 
 import pytest
 
@@ -112,6 +113,33 @@ def test_an_address_where_nobody_answers_is_told_soon() -> None:
     assert refused.value.code == ErrorCode.REQUEST_TIMED_OUT
     assert "127.0.0.1:1: Connection refused" in refused.value.message
     assert clock.now_ms() - start_ms < 5_000
+
+
+class Terminal(StringIO):
+    """Standard error that somebody reads, or nobody."""
+
+    def __init__(self, *, is_read: bool) -> None:
+        super().__init__()
+        self.is_read = is_read
+
+    def isatty(self) -> bool:
+        return self.is_read
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_terminal_is_told_what_is_waited_for(
+    is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(is_read=is_read)
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("broker.cli.admin.waiting.SILENT_SECONDS", 0.05)
+    settings = AdminSettings(bootstrap=(("127.0.0.1", 1),), first_contact_timeout_ms=400)
+    with AdminClient(settings) as client, pytest.raises(KafkaError):
+        client.nodes()
+    told = (
+        "Waiting for Metadata: the cluster at 127.0.0.1:1 has not answered yet (Ctrl-C ends it)\n"
+    )
+    assert terminal.getvalue() == (told if is_read else "")
 
 
 def test_first_contact_takes_ten_seconds_at_most_unless_it_is_said_otherwise() -> None:

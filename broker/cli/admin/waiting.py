@@ -1,0 +1,30 @@
+"""Tells whoever sits at a terminal what a tool waits for."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SILENT_SECONDS = 2.0
+
+
+@contextmanager
+def told_when_long(what: str) -> Iterator[None]:
+    """Print what is waited for, once, when it takes longer than two seconds.
+
+    Only a terminal is told: the standard error of a script stays what it is.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(SILENT_SECONDS, _tell, [what])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _tell(what: str) -> None:
+    print(f"Waiting for {what} (Ctrl-C ends it)", file=sys.stderr, flush=True)
