@@ -15,7 +15,7 @@ _TIMEOUT_SECONDS: Final = 100.0
 """A little longer than a worker takes at most."""
 _REBALANCE_MS: Final = 30_000
 _SILENT_MS: Final = 2_000
-"""Whoever sits at a terminal is told what takes longer."""
+"""After this time a user at a terminal is told what the command waits for."""
 _PAUSE_SECONDS: Final = 0.5
 _PASSING: Final = ("rebalance", "momentarily")
 _CONNECTIONS: Final = {

@@ -1,4 +1,4 @@
-"""Tells whoever sits at a terminal what a tool waits for."""
+"""Tells a user at a terminal what a tool waits for."""
 
 import sys
 import threading
