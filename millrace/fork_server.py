@@ -1,15 +1,16 @@
-"""A process that has a program loaded, and forks: what it starts need not load it again.
+"""A process that has loaded a program's modules and forks, so that the program starts faster.
 
-`python -P -m millrace.fork_server SOCKET MODULE ...` loads the modules, then takes jobs from
-the socket of that number until it is closed. Loading is nine tenths of what a node's start costs.
-A job (`Job`) comes with four descriptors: standard input, output and error of the process, and one
-to which its exit status is written, as `subprocess` would give it; the answer is its process id.
+`python -P -m millrace.fork_server SOCKET MODULE ...` loads the modules, then takes jobs from the
+socket with that descriptor until it is closed. Loading takes nine tenths of a node's start. A job
+(`Job`) comes with four descriptors: standard input, output and error of the new process, and one to
+which the server writes the exit status, as `subprocess` would return it. The answer is the process
+id.
 
-Python's own fork server (`multiprocessing`) runs functions of whoever asks, whose main module it
-imports first; a program has arguments, an environment and standard streams of its own.
+Python's own fork server (`multiprocessing`) runs functions of its client and imports the client's
+main module first. A program needs its own arguments, environment and standard streams.
 
-Whoever asks it is `forked_process`. It belongs to that process alone, and ends with it; so does
-what it has started and is bound to it. The rest goes on until it is told to stop.
+The client is `forked_process`. The server belongs to the client's process and ends with it; so do
+the started processes that are bound to it. The other processes run until they are told to stop.
 """
 
 import ctypes
@@ -65,7 +66,7 @@ class _Server:
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
 
     def serve(self) -> tuple[Job, list[int]] | None:
-        """Return None when nobody asks any more; in a process that was forked, what it is to do."""
+        """Return None when the client is gone; in a forked process, return its job."""
         while True:
             ready, _, _ = select.select([self._jobs.fileno(), self._woken], [], [])
             if self._woken in ready:
@@ -113,7 +114,7 @@ class _Server:
             if not pid:
                 return
             teller = self._statuses.pop(pid)
-            with suppress(BrokenPipeError):  # Nobody may want to know any more.
+            with suppress(BrokenPipeError):  # The reader may have ended.
                 os.write(teller, STATUS.pack(os.waitstatus_to_exitcode(status)))
             os.close(teller)
 

@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """One step of one record: the row of this key as it is now (None: as before), what to send."""
+    """One step of one record: the new row of this key (None: unchanged), and what to send."""
 
     key: str
     row: Row | None

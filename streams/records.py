@@ -83,7 +83,7 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class Step:
-    """What one event did: the row as it is now (None: as before) and what is to be sent."""
+    """The result of one event: the new row (None: unchanged) and the messages to send."""
 
     row: Row | None = None
     outgoing: list[Outgoing] = field(default_factory=list)

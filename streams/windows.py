@@ -68,7 +68,7 @@ def add(windowing: Windowing, state: State | None, event_ms: int, update: Update
     """Put one event into its open windows, and close those whose time is over.
 
     `closed` is what other stream processors call suppress until the window closes: each window
-    appears in it once, with the value that will not change any more.
+    appears in it once, with its final value.
     """
     before = state or {"time": event_ms, "late": 0, "open": {}}
     stream_time_ms = max(before["time"], event_ms)

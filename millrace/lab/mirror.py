@@ -188,8 +188,8 @@ class MirrorHubAndSpoke(MirrorWalk):
 class MirrorMigration(MirrorWalk):
     """A topic and its group move to another cluster under their names, while orders come in.
 
-    Whoever writes turns to the other cluster when the mirror has copied the last order of this one:
-    so no order is lost, none comes twice, and they stay in order.
+    The writer changes to the other cluster when the mirror has copied the last order of this one.
+    So no order is lost, none is there twice, and they stay in order.
     """
 
     def __init__(self, steps: Steps, source: str | None = None) -> None:

@@ -106,7 +106,7 @@ class Traffic:
                 if isinstance(outcome, Exception):
                     raise outcome
         finally:
-            # What is not sent is not waited for: its partition may have no leader any more.
+            # Do not wait for unsent records: their partition may have no leader.
             await asyncio.wait([asyncio.ensure_future(consumer.stop())], timeout=2)
             await asyncio.wait([asyncio.ensure_future(producer.stop())], timeout=2)
 

@@ -148,7 +148,7 @@ class MirrorClient:
                         try:
                             yield Checkpoint.of_record(message.key(), message.value())
                         except MirrorRecordError:
-                            # Whoever may write to the topic can put anything there.
+                            # Any program with write access may have written this record.
                             continue
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's code
                         return

@@ -1,21 +1,21 @@
-"""The network between the nodes of a `LocalCluster`: links, and the ways between nodes they go by.
+"""The network between the nodes of a `LocalCluster`: links (ports) and ways (directions).
 
-A link is a port on loopback that passes bytes on to a node's listener. A way is a direction: what
-goes from one node to another. Closed, it swallows: connections are accepted and stay silent, and
-neither bytes nor the end of a connection get through, as on a network that drops every packet.
-Opened again, what was held goes on. Two nodes are parted when both ways between them are closed.
-While one is, a connection that stands carries what goes the other way; a new one is not made, for
-that takes both.
+A link is a port on loopback that forwards bytes to a node's listener. A way is the direction from
+one node to another. A closed way behaves as a network that drops every packet: it accepts
+connections but forwards neither bytes nor the end of a connection. When it is opened again, the
+held bytes are forwarded. Two nodes are partitioned when both ways between them are closed. While
+one way is closed, an existing connection still carries the other direction, but a new connection is
+not established, since that needs both.
 
-Who dials a controller is known by the port: there is one link for each node that another dials. All
-nodes learn the same address of a broker, so its link is shared, and who dials is read from the
-client id in the first request. What comes from nobody known is let through.
+The dialling node must be known. For a controller the port tells it: each dialling node has its own
+link. All nodes learn the same address of a broker, so its link is shared, and the client id in the
+first request tells the dialling node. Connections from an unknown client are forwarded.
 
-A link is as open as the node behind it: while nothing listens there, nothing listens at the link
-either, so that a connection is refused as the node itself would refuse it. A node that has died
-must be told apart from one that is silent; so while a way is closed, its links do listen.
+A link listens only while the node behind it listens, so that a connection is refused as the node
+itself would refuse it. While a way is closed its links do listen, since a silent node must be told
+apart from a dead one.
 
-All links run on one event loop in a thread of their own.
+All links run on one event loop in their own thread.
 """
 
 import asyncio

@@ -236,7 +236,7 @@ class Delivery:
         for reader, partition in await self._pass_over(stalled, ends):
             agent = self._agents[reader]
             lock = self._locks[agent.table.name]
-            # Whoever holds it is at work, or waits for Kafka.
+            # A task that holds the lock is at work, or waits for Kafka.
             if not lock.locked():
                 async with lock:
                     await self._fill(agent, partition, ends[partition], self.generation)
@@ -259,7 +259,7 @@ class Delivery:
             return []
         for reader, partition in stalled:
             lock = self._locks[self._agents[reader].table.name]
-            # Whoever holds it has records in hand that are not handled yet.
+            # A task that holds the lock has records that it has not processed yet.
             if partition not in holding and not lock.locked():
                 self.positions.reached(reader, partition, ends[partition])
         return [one for one in stalled if one[1] in holding]

@@ -57,7 +57,8 @@ class Positions:
     ) -> None:
         """Start a new assignment from the offsets that the group has committed.
 
-        `ends` is where the partitions end now, when nothing is dropped any more.
+        `ends` are the partitions' end offsets, read when the tables are restored: from then on no
+        record is dropped.
         """
         self.end()
         self._committed.update(committed)

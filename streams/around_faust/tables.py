@@ -39,7 +39,7 @@ from streams.records import Row
 log = logging.getLogger("streams.changelogs")
 
 Fence = Callable[[], Awaitable[int]]
-"""Called before a changelog is read: nobody else writes it any more. Returns the generation."""
+"""Called before a changelog is read: fences its other writers. Returns the generation."""
 Restored = Callable[[str, int], Awaitable[None]]
 """Called with the table's name and the generation when its store equals its changelog."""
 

@@ -287,7 +287,7 @@ class Simulation:
             self.check()
 
     def settle(self) -> None:
-        """Let time pass until nothing changes any more."""
+        """Let time pass until nothing changes."""
         for _ in range(60):
             before = self.generation, len(self.configs), len(self.statuses)
             self.now_ms += 61_000

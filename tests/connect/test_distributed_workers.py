@@ -187,7 +187,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_runs_twice_or_is_lost(
             )
         )
         after = spread(others[0])
-        # Who lives keeps what it has.
+        # A worker that lives keeps its connectors and tasks.
         assert all(set(before[each]) <= set(after[each]) for each in after)
         killed.start()
         eventually(lambda others=others: sizes(others[0]) == [4, 4, 4])

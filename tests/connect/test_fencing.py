@@ -315,7 +315,7 @@ def test_whoever_is_given_up_and_lives_on_every_number_is_written_once(seed: int
             case 2:
                 cluster.assign(alive)
             case number:
-                # Who was given up goes on with what it knew, and learns no more.
+                # A worker that lost its tasks goes on with old state, and reads no records.
                 worker = random.choice(alive if number < 30 else cluster.workers)
                 if worker in alive and number % 2:
                     worker.catch_up()

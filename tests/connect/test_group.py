@@ -1,4 +1,4 @@
-"""Who runs what: rounds by hand, then whole histories by seeds; and the bytes of the protocol."""
+"""The assignor: rounds by hand, then whole histories by seeds; and the bytes of the protocol."""
 
 from random import Random
 

@@ -150,7 +150,7 @@ def test_a_snapshot_that_was_interrupted_begins_anew(
     reader.task.stop()
     database.execute("DELETE FROM orders WHERE id = 1")
     reader = Reader(server, kept)
-    # The first row is in nobody's snapshot any more, and was told.
+    # The first row is in no snapshot after the DELETE, and its deletion is reported.
     assert told(reader.read(4)) == [("r", 2), ("r", 3), ("d", 1), ("tombstone", 1)]
     reader.task.stop()
 

@@ -26,7 +26,7 @@ class Brokers:
     def __init__(
         self, without: int, refusal: int | None = KafkaError.NOT_LEADER_FOR_PARTITION
     ) -> None:
-        """Who refuses with None is lost while it is asked."""
+        """With `refusal` None an answer has no offset, as when a leader is lost meanwhile."""
         self.without = without
         self.refusal = refusal
         self.asked = 0

@@ -154,7 +154,7 @@ def test_a_sinks_consumer_is_what_its_connector_makes_of_it(
     at = {"kafka_topic": "overridden", "kafka_partition": 0}
     committed = {"offsets": [{"partition": at, "offset": {"kafka_offset": 3}}]}
     path = "/connectors/own-group/offsets"
-    # Whoever asks for offsets is told of that group's.
+    # The REST interface shows the offsets of the overridden group.
     eventually(lambda: worker.call("GET", path).body == committed)
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("group-of-mine")])
     (found,) = asked["group-of-mine"].result(20).topic_partitions

@@ -1,4 +1,4 @@
-"""Whom to ask, in a cluster that lists no broker just now or one that is gone."""
+"""The choice of a broker to ask, in a cluster that lists no broker or a dead one."""
 
 import asyncio
 from types import SimpleNamespace

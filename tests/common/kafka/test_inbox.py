@@ -80,7 +80,7 @@ def test_records_are_taken_before_anybody_asks_and_positions_are_of_what_was_giv
         assert (await inbox.position(A), await inbox.position(B)) == (0, 0)
         assert offsets_of(await inbox.getmany(timeout_ms=0, max_records=2)) == {A: [0, 1]}
         assert await inbox.position(A) == 2
-        # Who was served comes after the others.
+        # A partition that was served comes after the others.
         assert offsets_of(await inbox.getmany(timeout_ms=0, max_records=1)) == {B: [0]}
         assert offsets_of(await inbox.getmany(timeout_ms=0)) == {A: [2]}
         assert await inbox.position(A) == 3

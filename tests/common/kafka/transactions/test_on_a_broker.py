@@ -77,7 +77,7 @@ async def membership(broker: str, group: str) -> AsyncIterator[Member]:
 
 
 async def read(broker: str, topic: str) -> list[bytes]:
-    """Return what is committed, partition by partition, once nothing is open any more."""
+    """Return the committed records, partition by partition, once no transaction is open."""
     values: list[bytes] = []
 
     async def replay(record: object) -> None:
