@@ -183,7 +183,7 @@ def assignment_by_a_leader(asks: Asks) -> int:
 @pytest.mark.parametrize(
     ("subscribe", "code"),
     [
-        (names_of_all_topics, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (names_of_all_topics, None),  # no list may have so many (broker/protocol/array_limits.py)
         (one_pattern, None),  # as Kafka: no string is so long, and the connection is closed
         (metadata_of_a_member, ErrorCode.UNKNOWN_SERVER_ERROR),
         (assignment_by_a_leader, ErrorCode.UNKNOWN_SERVER_ERROR),

@@ -22,7 +22,7 @@ from tests.fuzz.valid_requests import APIS, Recorded, valid_requests
 from tests.lib.protocol_messages import PLAIN_SAMPLES, sample
 from tests.lib.traced_codecs import codecs_without_lines
 
-MULTIPLE = 128
+MULTIPLE = 130
 """Times the bytes of request and answer: what a frame may cost while it is decoded and handled. The
 worst has elements of three bytes, each an object with two empty lists: 170 bytes, and as much again
 for whoever sorts them. Every array has a limit (`broker.protocol.array_limits`), so that beside its
