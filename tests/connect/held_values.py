@@ -48,14 +48,19 @@ def held_value(kind: str, value: Any, *, is_exact: bool, is_document: bool) -> A
             return value
 
 
-def read_value(kind: str, value: Any, *, is_exact: bool) -> Any:
-    """Return what a file holds of a value that the JDBC source read.
+def read_value(kind: str, value: Any, *, is_exact: bool, is_document: bool) -> Any:
+    """Return what a document or a file holds of a value that the JDBC source read.
 
     Points in time are texts of microseconds or Connect's own type, everything else is the latter.
     """
-    if kind in ("TIMESTAMP", "TIMESTAMPTZ") and value is not None:
-        return value.isoformat("T", "microseconds") if is_exact else _in_file(value)
-    return held_value(kind, value, is_exact=False, is_document=False)
+    match kind:
+        case "TIMESTAMP" | "TIMESTAMPTZ" if is_exact and value is not None:
+            return value.isoformat("T", "microseconds")
+        case "TIMESTAMPTZ":
+            kind = "TIMESTAMP"
+        case "NUMERIC":
+            kind = "NUMERIC(12,3)"
+    return held_value(kind, value, is_exact=False, is_document=is_document)
 
 
 def as_float32(value: float | None) -> Any:

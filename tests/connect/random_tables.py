@@ -17,6 +17,7 @@ from psycopg import sql
 
 from connect.converters.json_converter import JsonConverter
 from connect.converters.primitives import StringConverter
+from connect.transforms.schema_metadata import ValueToKey
 from millrace.connect import SinkRecord, SinkTask, SourceRecord, TopicPartition
 from tests.connect.held_values import ASKED, as_float32
 from tests.lib.connect_tasks import Kept, started_sink, started_source
@@ -253,6 +254,20 @@ class Target(NamedTuple):
     """Whether the topic has rows, not changes with the row before and after."""
     has_text_keys: bool = False
     """Whether the sink reads keys as texts: their JSON."""
+    key_fields: tuple[str, ...] = ()
+    """The fields of the value of which the source's transformation makes the key, if any."""
+
+
+def bulk(server: PostgreSql, granularity: str) -> dict[str, str]:
+    return {
+        "connection.url": server.url,
+        "mode": "bulk",
+        "table.whitelist": "a",
+        "topic.prefix": "",
+        "timestamp.granularity": granularity,
+        "poll.interval.ms": "1",
+        "batch.max.rows": "3",
+    }
 
 
 class Way:
@@ -265,6 +280,9 @@ class Way:
         self._source: Any = None
         self._sink: Any = None
         self._next = 0
+        self._keyed = ValueToKey()
+        if target.key_fields:
+            self._keyed.configure({"fields": ",".join(target.key_fields)})
 
     def deliver(self, *, is_kept: bool = True, polls: int = 3) -> int:
         """Read and write what there is. Returns how many records there were."""
@@ -274,7 +292,8 @@ class Way:
         for _ in range(polls):
             for record in self._source.poll() or ():
                 count += 1
-                self.topic.append(record, self._value(record))
+                told = self._keyed.apply(record) if self.target.key_fields else record
+                self.topic.append(told, self._value(told))
                 self._source.commit_record(record, None)
                 if is_kept:
                     self.kept.keep(record)

@@ -135,6 +135,25 @@ def test_every_type_comes_back_exactly(url: str) -> None:
             assert after.value[field.name] == value, field.name
 
 
+def test_texts_are_those_that_postgresql_writes(url: str) -> None:
+    if "sqlite" in url:
+        pytest.skip("these types are PostgreSQL's")
+    run(
+        url,
+        "CREATE TYPE pair AS (x INT, y INT)",
+        'CREATE TABLE a (id INT PRIMARY KEY, ip INET, net CIDR, p pair, j JSON, c "char")',
+        "INSERT INTO a VALUES (1, '10.0.0.1', '10.0.0.1', (1, NULL), 'null', 'x')",
+        "INSERT INTO a VALUES (2, '10.0.0.1/8', '::/0', (NULL, NULL), '{\"a\" :  1.0}', '')",
+        "INSERT INTO a VALUES (3)",
+    )
+    rows = [[value for _, value in one.value.items()] for one in read(url, table_whitelist="a")]
+    assert rows == [
+        [1, "10.0.0.1", "10.0.0.1/32", "(1,)", "null", "x"],
+        [2, "10.0.0.1/8", "::/0", "(,)", '{"a" :  1.0}', ""],
+        [3, None, None, None, None, None],
+    ]
+
+
 def converted(record: SourceRecord) -> Any:
     converter = JsonConverter()
     converter.configure({"converter.type": "value"})

@@ -13,7 +13,7 @@ from connect.connectors.jdbc import JdbcSourceConnector
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
 from connect.connectors.postgresql import PostgresSourceConnector
 from tests.connect.held_values import EXACT
-from tests.connect.random_tables import LIMITS, Case, Table, Target, Way, cases, cdc, walk
+from tests.connect.random_tables import LIMITS, Case, Table, Target, Way, bulk, cases, cdc, walk
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import emptied
 
@@ -53,15 +53,7 @@ def test_rows_that_are_read_make_the_target_what_the_source_is(
 ) -> None:
     with emptied(server) as database:
         table = Table(database, case)
-        config = {
-            "connection.url": server.url,
-            "mode": "bulk",
-            "table.whitelist": "a",
-            "topic.prefix": "",
-            "timestamp.granularity": "micros_iso_datetime_string",
-            "poll.interval.ms": "1",
-            "batch.max.rows": "3",
-        }
+        config = bulk(server, "micros_iso_datetime_string")
         sink = {
             "connection.url": server.url,
             "table.name.format": "b",

@@ -1,8 +1,9 @@
-"""Random tables through CDC into Elasticsearch: the documents by their keys are the rows."""
+"""Random tables through CDC, or the JDBC source, into Elasticsearch: documents are the rows."""
 
 import json
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch as Client
@@ -10,8 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
+from connect.connectors.jdbc import JdbcSourceConnector
 from connect.connectors.postgresql import PostgresSourceConnector
-from tests.connect.held_values import EXACT, OWN_TYPES, held_value
+from tests.connect.held_values import EXACT, OWN_TYPES, held_value, read_value
 from tests.connect.random_tables import (
     FEWER,
     Case,
@@ -19,6 +21,7 @@ from tests.connect.random_tables import (
     Table,
     Target,
     Way,
+    bulk,
     cases,
     cdc,
     comparable,
@@ -64,12 +67,40 @@ def test_changes_make_the_documents_what_the_source_is(
         while way.deliver():
             pass
         way.kill()
-        client.indices.refresh(index=index, ignore_unavailable=True)
-        found = client.search(index=index, size=1000, ignore_unavailable=True)["hits"]["hits"]
+        found = documents_in(client, index)
         documents = [one["_source"] for one in found]
         held = partial(held_value, is_exact=is_exact, is_document=True)
-        wanted = table.held_rows(held)
-        assert comparable(case, documents) == comparable(case, wanted)
+        assert comparable(case, documents) == comparable(case, table.held_rows(held))
         if is_exact:
             keys = [{one.name: row[one.name] for one in case.keys} for row in documents]
             assert [json.loads(one["_id"]) for one in found] == keys
+
+
+@FEWER
+@given(case=cases(), is_exact=st.booleans())
+def test_rows_that_are_read_make_the_documents_what_the_source_is(
+    server: PostgreSql, elasticsearch: Elasticsearch, case: Case, is_exact: bool
+) -> None:
+    assume(has_paths([*case.keys, *case.others]))
+    with emptied(server) as database, Client(elasticsearch.url) as client:
+        client.indices.delete(index="a", ignore_unavailable=True)
+        table = Table(database, case)
+        key_fields = tuple(one.name for one in case.keys)
+        sink = {"connection.url": elasticsearch.url}
+        target = Target(ElasticsearchSinkTask, sink, has_text_keys=True, key_fields=key_fields)
+        form = "micros_iso_datetime_string" if is_exact else "connect_logical"
+        way = Way(JdbcSourceConnector, bulk(server, form), target)
+        walk(table, case, way, deletes=False)
+        way.kill()
+        way.deliver(polls=20)
+        way.kill()
+        documents = [one["_source"] for one in documents_in(client, "a")]
+        held = partial(read_value, is_exact=is_exact, is_document=True)
+        assert comparable(case, documents) == comparable(case, table.held_rows(held))
+
+
+def documents_in(client: Client, index: str) -> list[dict[str, Any]]:
+    client.indices.refresh(index=index, ignore_unavailable=True)
+    found = client.search(index=index, size=1000, ignore_unavailable=True)
+    hits: list[dict[str, Any]] = found["hits"]["hits"]
+    return hits

@@ -27,6 +27,7 @@ from tests.connect.random_tables import (
     Table,
     Target,
     Way,
+    bulk,
     cases,
     cdc,
     comparable,
@@ -88,24 +89,15 @@ def test_rows_that_are_read_are_each_in_one_file_and_the_last_ones_are_the_sourc
     with emptied(server) as database:
         table = Table(database, case)
         form = "micros_iso_datetime_string" if is_exact else "connect_logical"
-        config = {
-            "connection.url": server.url,
-            "mode": "bulk",
-            "table.whitelist": "a",
-            "topic.prefix": "",
-            "timestamp.granularity": form,
-            "poll.interval.ms": "1",
-            "batch.max.rows": "3",
-        }
         sink = {"store.url": folder.as_uri(), "flush.size": str(flush_size), **NULLS}
-        way = Way(JdbcSourceConnector, config, files(sink, is_unwrapped=True))
+        way = Way(JdbcSourceConnector, bulk(server, form), files(sink, is_unwrapped=True))
         walk(table, case, way, deletes=False)
         way.kill()
         way.deliver(polls=20)
         way.kill()
         found = all_in_files(folder, way)
         rows = [{name: row[name] for name in row if name != OFFSET} for row in found]
-        held = partial(read_value, is_exact=is_exact)
+        held = partial(read_value, is_exact=is_exact, is_document=False)
         last = last_rows(case, [(row, row) for row in rows])
         assert comparable(case, last) == comparable(case, table.held_rows(held))
 

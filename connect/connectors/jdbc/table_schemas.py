@@ -65,10 +65,20 @@ def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
     raw = sa.type_coerce(column, types.NullType())
     found = _typed(kind, reading, optional=optional)
     if found is None:
-        asked = sa.type_coerce(sa.cast(column, types.Text), types.NullType())
+        asked = sa.type_coerce(_as_text(column, reading.dialect), types.NullType())
         return ReadColumn(Schema.string(optional=optional), asked, _text, str)
     schema, read = found
     return ReadColumn(schema, raw, read, _PLAIN.get(read))
+
+
+def _as_text(column: "sa.Column[Any]", dialect: str) -> "sa.ColumnElement[Any]":
+    """Return a column's text, as its database writes it."""
+    if dialect == "postgresql":
+        # A cast would write an address of one host as a network: 10.0.0.1/32. IS NOT NULL would be
+        # false for a composite value with a null in it.
+        raw = sa.type_coerce(column, types.NullType())
+        return sa.case((raw.is_distinct_from(sa.null()), sa.func.concat(raw)))
+    return sa.cast(column, types.Text)
 
 
 def _typed(
