@@ -92,7 +92,7 @@ class _BrokerCollector:
         ]
 
     def _purgatories(self) -> list[Any]:
-        """Yield the number of requests of each kind that wait."""
+        """Return the number of requests of each kind that wait."""
         from prometheus_client.core import GaugeMetricFamily
 
         broker = self._broker
@@ -114,7 +114,7 @@ class _BrokerCollector:
         return [sizes, counts]
 
     def _fetcher_lags(self) -> Any:
-        """Yield Kafka's FetcherLagMetrics: the lag of every replica that follows."""
+        """Return Kafka's FetcherLagMetrics: the lag of every replica that follows."""
         from prometheus_client.core import GaugeMetricFamily
 
         family = GaugeMetricFamily(

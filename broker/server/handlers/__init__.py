@@ -1,12 +1,13 @@
-"""One room per subject, and in it one file per API, named for it: a class made of the parts it
-works on, and its `handle`. `server.apis` is the table of them.
+"""One folder per subject, and in it one file per API, named for it: a class that is made of the
+parts it works on, with a method `handle`. `server.apis` is the table of the handlers.
 
-`handle` is one function: it decides and returns the answer. Where it has to wait it is one
-generator (`network.later`). The arrays of a request have limits (`protocol.array_limits`), and what
-a handler does for every entry takes a few microseconds; so most handlers do it without a pause.
-These take steps (`yield None`), so that a request at its limit holds nobody up for 50 ms:
+`handle` is one function: it decides and returns the answer. A `handle` that has to wait is one
+generator (`network.later`). The arrays of a request have limits (`protocol.array_limits`), and the
+work for one entry takes a few microseconds, so most handlers do all of it without a pause. The
+following take steps (`yield None`), so that a request at its limit does not block the loop for
+50 ms:
 
-    Metadata, DescribeTopicPartitions, DescribeConfigs,     the answer tells of all topics, groups,
+    Metadata, DescribeTopicPartitions, DescribeConfigs,     the answer may have all topics, groups,
     ListGroups, ListTransactions, OffsetFetch,              offsets, producers or logs
     DescribeProducers, DescribeLogDirs
     Fetch, Produce, ListOffsets, OffsetForLeaderEpoch,      20,000 to 50,000 partitions, of which
@@ -15,5 +16,5 @@ These take steps (`yield None`), so that a request at its limit holds nobody up 
     LeaveGroup, DescribeTransactions, AddPartitionsToTxn    10 us each
     AlterReplicaLogDirs, DeleteRecords, WriteTxnMarkers     files are written for every entry
 
-tests/broker/server/handlers/test_steps_of_every_api.py holds this for every array of every API.
+tests/broker/server/handlers/test_steps_of_every_api.py checks this for every array of every API.
 """

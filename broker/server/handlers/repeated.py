@@ -1,4 +1,4 @@
-"""What a request names twice: Kafka answers it once, or says which of them counts."""
+"""Removes repeated entries of a request: Kafka answers such an entry once."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -17,7 +17,7 @@ def distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
 def merged(
     items: Iterable[T], key: Callable[[T], Hashable], merge: Callable[[T, T], object]
 ) -> list[T]:
-    """Return the first item of every key; `merge` puts every other one into that."""
+    """Return the first item of every key; `merge` adds each later item to the first."""
     first_of: dict[Hashable, T] = {}
     for item in items:
         first = first_of.setdefault(key(item), item)

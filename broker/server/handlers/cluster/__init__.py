@@ -1,1 +1,1 @@
-"""The cluster: versions, brokers, settings, disks, coordinators, what the controller decides."""
+"""The cluster: versions, brokers, settings, disks, coordinators, requests for the controller."""

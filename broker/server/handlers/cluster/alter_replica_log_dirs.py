@@ -22,7 +22,7 @@ from broker.server.storage.mover import Mover
 
 
 class AlterReplicaLogDirs:
-    """Begins moves of replicas that are here."""
+    """Begins moves of this broker's replicas."""
 
     def __init__(self, partitions: Partitions, mover: Mover, failures: StorageFailures) -> None:
         self._partitions = partitions
@@ -30,7 +30,7 @@ class AlterReplicaLogDirs:
         self._failures = failures
 
     def handle(self, context: RequestContext, request: AlterReplicaLogDirsRequest) -> Steps[Answer]:
-        """Begin each move for itself."""
+        """Begin each move separately."""
         results: list[AlterReplicaLogDirTopicResult] = []
         for directory in request.dirs:
             for topic in directory.topics:
@@ -50,7 +50,7 @@ class AlterReplicaLogDirs:
     def _move(self, topic_partition: TopicPartition, path: str) -> int:
         try:
             if self._partitions.find(*topic_partition) is None:
-                self._partitions.get(*topic_partition)  # raises why it is not here
+                self._partitions.get(*topic_partition)  # raises if there is no replica
             self._mover.move(topic_partition, path)
         except KafkaError as error:
             return error.code

@@ -25,7 +25,7 @@ FIRST_VERSION_WITH_LEVEL_ZERO = 4
 
 
 class ApiVersions:
-    """Tells the table of served APIs and the features of the cluster."""
+    """Answers the table of served APIs and the features of the cluster."""
 
     def __init__(self, served_apis: Collection[ApiKey], metadata: ClusterMetadata) -> None:
         self._table = [

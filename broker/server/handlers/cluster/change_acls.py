@@ -12,7 +12,7 @@ from broker.server.network.later import Later, Steps
 
 
 class ChangeAcls:
-    """Passes requests on to the active controller."""
+    """Forwards requests to the active controller."""
 
     def __init__(self, config: BrokerConfig, ask: AskController) -> None:
         self._is_enabled = config.security.authorizer is not None

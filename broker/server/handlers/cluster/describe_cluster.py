@@ -29,7 +29,7 @@ class DescribeCluster:
     def handle(
         self, context: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
-        """Describe the brokers that live, and the fenced ones for those who ask."""
+        """Describe the live brokers, and the fenced ones if they are asked for."""
         if request.endpoint_type == CONTROLLERS:
             raise KafkaError(
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE,

@@ -31,16 +31,16 @@ from broker.server.network.later import Steps
 
 
 class DescribeConfigs:
-    """Describes settings: this broker's own, and everyone's as far as they are metadata."""
+    """Describes the settings of this broker, and all settings that are in the metadata."""
 
     def __init__(self, settings: DynamicSettings, metadata: ClusterMetadata) -> None:
         self._settings = settings
         self._metadata = metadata
 
     def handle(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[Answer]:
-        """Describe each resource once, or say why not.
+        """Describe each resource once, or answer with its error.
 
-        Kafka repeats the answer for a resource that is named again: hundreds of bytes for each.
+        Kafka repeats the answer for a resource that is named again, with hundreds of bytes each.
         """
         wanted = distinct(
             request.resources, lambda resource: (resource.resource_type, resource.resource_name)
@@ -96,7 +96,7 @@ class DescribeConfigs:
                 )
 
     def _validate_broker_name(self, name: str) -> None:
-        """Only a broker itself knows what its file says."""
+        """Describe a broker: only the broker itself knows the settings in its file."""
         node_id = self._settings.static.node_id
         if name != str(node_id):
             raise KafkaError(
@@ -126,9 +126,9 @@ def _config(
 
 
 def _documentation(config: DescribedConfig) -> str | None:
-    """Give a setting's own sentence, or that of the broker's setting of this name."""
+    """Return a setting's documentation, or that of the broker's setting of the same name."""
     if config.documentation is not None:
         return config.documentation
-    from broker.config.setting_documentation import DOCUMENTATION  # large, and seldom asked for
+    from broker.config.setting_documentation import DOCUMENTATION  # large, and rarely requested
 
     return DOCUMENTATION.get(config.name)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35), versions 1-5: what lies in each log directory (KIP-113, KIP-827)."""
+"""DescribeLogDirs (key 35), versions 1-5: the logs in each log directory (KIP-113, KIP-827)."""
 
 import shutil
 from collections import defaultdict
@@ -22,7 +22,7 @@ UNKNOWN_BYTES = -1
 
 
 class DescribeLogDirs:
-    """Looks into the log directories."""
+    """Describes the log directories."""
 
     def __init__(self, log_directories: LogDirectories) -> None:
         self._log_directories = log_directories

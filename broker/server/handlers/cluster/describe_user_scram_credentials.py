@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (key 50), version 0: mechanisms and iterations (KIP-554).
 
-Neither salts nor keys are told.
+The answer has neither salts nor keys.
 """
 
 from broker.errors import ErrorCode
@@ -24,7 +24,7 @@ class DescribeUserScramCredentials:
     def handle(
         self, context: RequestContext, request: DescribeUserScramCredentialsRequest
     ) -> Answer:
-        """Return what the users have that are named, or all users."""
+        """Return the credentials of the named users, or of all users."""
         infos: dict[str, list[CredentialInfo]] = {}
         for (user, mechanism), credential in sorted(self._metadata.image.scram.items()):
             info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)

@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10), versions 0-6: which broker owns a group or a transactional id.
+"""FindCoordinator (key 10), versions 0-6: the broker that owns a group or a transactional id.
 
 v1 adds the key type. v4 asks for many keys at once, each answered with its own error (KIP-699).
 """
@@ -36,7 +36,7 @@ class FindCoordinator:
         self._departures = departures
 
     def handle(self, context: RequestContext, request: FindCoordinatorRequest) -> Steps[Answer]:
-        """Name the coordinator of each key; the first request creates their topic."""
+        """Answer the coordinator of each key; the first request creates their topic."""
         topic = TOPICS.get(request.key_type)
         if topic is not None:
             yield from self._auto_topics.ensure([topic])
@@ -54,7 +54,7 @@ class FindCoordinator:
         )
 
     def _leaders_of(self, topic: str) -> set[int]:
-        """Return who may be a coordinator, if it matters: while some broker is in doubt."""
+        """Return the possible coordinators while a broker is in doubt, otherwise an empty set."""
         image = self._metadata.image.topics.by_name.get(topic)
         if image is None or not self._departures.has_doubts:
             return set()

@@ -1,7 +1,7 @@
-"""What only the controller decides: passed on to it, wherever it is, and its answer passed back.
+"""Forwards the requests that only the controller decides, and returns its answer.
 
-The answer to a change of topics goes out when this broker has followed it too, so that a client
-that goes on here finds what it made.
+The answer to a change of topics is sent when this broker has applied the change too, so that the
+client's next request to this broker finds it.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ VISIBLE_TIMEOUT_MS = 5_000
 
 
 class Forward:
-    """Passes requests on to the active controller."""
+    """Forwards requests to the active controller."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Forward:
         return response
 
     def _visible(self, request: Message, response: Message) -> Callable[[], bool]:
-        """Return what is so when this node has followed the change that was answered."""
+        """Return a condition that is True when this node has applied the answered change."""
         match request, response:
             case (CreateTopicsRequest(validate_only=False), CreateTopicsResponse()):
                 names = [
@@ -80,7 +80,7 @@ class Forward:
         return topic in by_name and self._partitions.is_complete(topic)
 
     def _has(self, topic: str, partition_count: int) -> bool:
-        """Whether a topic has so many partitions; one that is gone meanwhile has."""
+        """Return whether a topic has this many partitions; True if it was deleted meanwhile."""
         image = self._metadata.image.topics.by_name.get(topic)
         return image is None or (
             len(image.partitions) >= partition_count and self._partitions.is_complete(topic)

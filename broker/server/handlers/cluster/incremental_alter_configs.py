@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44), versions 0-1: log levels are this broker's own.
 
 The controller decides on every other setting (`forward.py`). A request that has both is answered
-for the log levels only: a client sends those to their broker, in a request of their own.
+for the log levels only: clients send log levels to their broker, in a separate request.
 """
 
 from broker.config.broker_config import BrokerConfig
@@ -24,7 +24,7 @@ from broker.server.replication.partitions import Partitions
 
 
 class IncrementalAlterConfigs:
-    """Changes this broker's log levels, and passes other changes on to the controller."""
+    """Changes this broker's log levels, and forwards other changes to the controller."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class IncrementalAlterConfigs:
     def handle(
         self, context: RequestContext, request: IncrementalAlterConfigsRequest
     ) -> Steps[Answer]:
-        """Change log levels here, or have the controller change settings."""
+        """Change log levels, or forward changes of settings to the controller."""
         if not any(resource.resource_type == BROKER_LOGGER for resource in request.resources):
             return (yield from self._forward.handle(context, request))
         author = Author(context.header.client_id, context.connection.peer.host)

@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74), versions 0-1: what has settings (KIP-714, KIP-1142).
+"""ListConfigResources (key 74), versions 0-1: resources with settings (KIP-714, KIP-1142).
 
 Version 0 asks for client metrics subscriptions only.
 """
@@ -18,7 +18,7 @@ KNOWN_TYPES = {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}
 
 
 class ListConfigResources:
-    """Lists what the metadata has settings for."""
+    """Lists the resources that have settings in the metadata."""
 
     def __init__(self, metadata: ClusterMetadata) -> None:
         self._metadata = metadata

@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36), versions 0-2, where it has no place: see `sasl_handshake.py`."""
+"""SaslAuthenticate (key 36), versions 0-2, on a listener without SASL: see `sasl_handshake.py`."""
 
 from broker.errors import ErrorCode
 from broker.protocol.messages.sasl_authenticate import (
@@ -9,7 +9,7 @@ from broker.server.network.dispatch import Answer, RequestContext
 
 
 class SaslAuthenticate:
-    """Refuses, as Kafka does."""
+    """Refuses the request, as Kafka does."""
 
     def handle(self, context: RequestContext, request: SaslAuthenticateRequest) -> Answer:
         """Answer ILLEGAL_SASL_STATE."""

@@ -1,7 +1,6 @@
-"""SaslHandshake (key 17), versions 0-1, where it has no place.
+"""SaslHandshake (key 17), versions 0-1, on a listener without SASL.
 
-A listener with SASL answers it before the dispatcher does (`network/authentication.py`); here it
-comes from a client of a listener without SASL.
+On a listener with SASL the request is answered before the dispatcher (`network/authentication.py`).
 """
 
 from broker.errors import ErrorCode
@@ -10,7 +9,7 @@ from broker.server.network.dispatch import Answer, RequestContext
 
 
 class SaslHandshake:
-    """Refuses, as Kafka does."""
+    """Refuses the request, as Kafka does."""
 
     def handle(self, context: RequestContext, request: SaslHandshakeRequest) -> Answer:
         """Answer ILLEGAL_SASL_STATE."""

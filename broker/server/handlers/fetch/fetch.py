@@ -1,14 +1,14 @@
 """Fetch (key 1), versions 4-18: read batches, waiting until there are `min_bytes`.
 
-v7 adds sessions (KIP-227): a request names what is different from the last one, and the answer
-leaves out what is not new. v9 adds the leader epoch the client knows (KIP-320). v11 adds racks: a
-consumer may read from a follower, and the leader tells it of one in its rack (KIP-392). v12 is
-flexible and adds the epoch of the last record fetched (KIP-595). v13 names topics by id (KIP-516).
-v15 moves the replica's state into a tagged field (KIP-903). v16 says who leads instead (KIP-951).
+v7 adds sessions (KIP-227): a request names the differences from the last one, and the answer leaves
+out partitions without news. v9 adds the leader epoch the client knows (KIP-320). v11 adds racks: a
+consumer may read from a follower, and the leader names one in its rack (KIP-392). v12 is flexible
+and adds the epoch of the last record fetched (KIP-595). v13 names topics by id (KIP-516). v15 moves
+the replica's state into a tagged field (KIP-903). v16 names the current leader (KIP-951).
 
-A follower is a client like any other, but reads up to the log's end, and where it reads from is
-counted as its position: it is one only on the listener that brokers reach each other by. What is
-read is in `fetch_read`.
+A follower is a client like any other, but reads up to the log's end, and its fetch offset is
+recorded as its position. A client counts as a follower only on the listener by which brokers reach
+each other. `fetch_read` reads the partitions.
 """
 
 from collections.abc import Iterable
@@ -40,11 +40,11 @@ from broker.server.replication.resting import SessionRest
 
 FIRST_VERSION_WITH_LEADERS = 16
 PARTITIONS_AT_ONCE = 64
-"""With more of them a fetch is read step by step."""
+"""A fetch of more partitions is read step by step."""
 
 
 class Fetch:
-    """Reads batches, and parks who finds too little."""
+    """Reads batches, and parks a fetch that finds too few bytes."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Fetch:
         self._metrics = metrics
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | Steps[Answer]:
-        """Answer at once when there is enough, an error, or no time to wait."""
+        """Answer at once if there are enough bytes, an error, or no time to wait."""
         question = Question(context, request, self._max_fetch_bytes, self._find_rack)
         has_session = request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH
         if has_session or question.follower is not None:
@@ -76,7 +76,7 @@ class Fetch:
         if len(question.asked) > PARTITIONS_AT_ONCE:
             return self._read_in_steps(question, read)
         read.run(question.asked)
-        # Bytes first: they are enough most often, and no call tells so.
+        # The bytes are compared first: they are usually enough, and this needs no call.
         if (
             read.size_bytes >= request.min_bytes
             or read.is_enough
@@ -86,14 +86,14 @@ class Fetch:
             return self._finish(question, read)
         return self._wait(question, read)
 
-    # --- who asks what ---
+    # --- the session ---
 
     def _begin(self, question: Question) -> None:
-        """Go on with the session that the request names; raises KafkaError."""
+        """Continue the session that the request names; raises KafkaError."""
         request, connection = question.request, question.context.connection
         is_follower = question.follower is not None
         if is_follower and connection.peer.listener_name != self._inter_broker_listener:
-            raise KafkaError(  # No broker comes from there.
+            raise KafkaError(  # Brokers do not use this listener.
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"Replicas fetch from the listener {self._inter_broker_listener}",
             )
@@ -113,12 +113,12 @@ class Fetch:
             else:
                 question.asked = list(session.asked())
         if is_follower and not question.is_last:
-            # It has more to ask: it shall not wait for what it has asked before.
+            # The follower has sent another Fetch: its waiting one is answered.
             answer_followers(connection)
 
     @staticmethod
     def _look_at_news(question: Question, session: FetchSession, now_ms: int) -> None:
-        """Ask for no more of a follower's session than what is new in it."""
+        """Limit a follower's session to the partitions that have news."""
         rest = session.rest
         if not isinstance(rest, SessionRest):
             rest = session.rest = SessionRest(session.partitions, now_ms)
@@ -133,21 +133,21 @@ class Fetch:
     # --- step by step, or later ---
 
     def _read_in_steps(self, question: Question, read: FetchRead) -> Steps[Answer]:
-        """Read very many partitions, and wait if there is too little in them."""
+        """Read very many partitions, and wait if there are too few bytes."""
         yield from read.steps(question.asked)
         if read.is_enough or question.request.max_wait_ms <= 0 or not read.can_wait:
             return self._finish(question, read)
         return (yield from self._wait(question, read))
 
     def _wait(self, question: Question, first: FetchRead) -> Steps[Answer]:
-        """Wait until there is enough, or the time is over, and answer what there is then."""
+        """Wait until there are enough bytes, or the time is over, and answer the records."""
         parked = self._park(question, first)
         while True:
             is_final: bool = yield parked
             read = first.again()
             question.look_at_news()
             if len(question.asked) > PARTITIONS_AT_ONCE:
-                parked.end()  # What comes between two steps finds nobody waiting.
+                parked.end()  # An append between two steps must not wake this fetch.
                 yield from read.steps(question.asked)
                 break
             read.run(question.asked)
@@ -172,7 +172,7 @@ class Fetch:
         if rest is not None:
             rest.parked = parked
         if first.is_overtaken or (rest is not None and rest.unseen_bytes):
-            # What came between two steps of the reading has woken nobody.
+            # An append between two steps of the reading has not woken this fetch.
             self._parked_fetches.wake((parked,))
         return parked
 
@@ -195,7 +195,7 @@ class Fetch:
                 question.asked,
                 answers,
                 owner=question.context.connection.peer.host,
-                # Who was refused everything may only have said that he is a replica.
+                # A client whose partitions were all refused may only claim to be a replica.
                 is_privileged=question.follower is not None and read.can_wait,
                 uses_topic_ids=question.by_id,
                 now_ms=self._logs.clock.now_ms(),
@@ -208,7 +208,7 @@ class Fetch:
     def _tell_leaders(
         self, context: RequestContext, read: FetchRead, response: FetchResponse
     ) -> None:
-        """Say who leads what this broker does not (KIP-951)."""
+        """Add the leaders of partitions that this broker does not lead (KIP-951)."""
         leaders: set[int] = set()
         for topic, answered in read.misdirected:
             found = find_leader(self._metadata, topic, answered.partition_index)
@@ -220,7 +220,7 @@ class Fetch:
 
 
 def _forgotten(question: Question) -> list[Key]:
-    """Give what is taken out of the session; of more than it can have, no more than it can have."""
+    """Return the partitions to remove from the session, at most as many as a session can have."""
     named = (
         (topic.topic_id if question.by_id else topic.topic, partition)
         for topic in question.request.forgotten_topics_data

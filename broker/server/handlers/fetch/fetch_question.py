@@ -1,6 +1,6 @@
-"""One Fetch on its way: what it asks for, who asks, and the session it belongs to.
+"""One Fetch that is being handled: its partitions, its follower if any, and its session.
 
-One object is made for a request, and none for a partition: this is made for every fetch.
+There is one object per request, and none per partition, because one is made for every fetch.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ RackOf = Callable[[int], str | None]
 
 
 class Question:
-    """See the module. A partition that is named twice is read once, as asked for last."""
+    """See the module. A partition that is named twice is read once; its last entry counts."""
 
     __slots__ = (
         "asked",
@@ -52,7 +52,7 @@ class Question:
         self.request = request
         self.by_id = api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.follower: ReplicaState | None = None
-        """Who asks, when it is a replica."""
+        """The replica that sent the request; None for a consumer."""
         if api_version < FIRST_VERSION_WITH_REPLICA_STATE:
             if request.replica_id >= 0:
                 self.follower = ReplicaState(replica_id=request.replica_id)
@@ -65,12 +65,12 @@ class Question:
         self.max_bytes = min(max_bytes, request.max_bytes)
         self.is_read_committed = request.isolation_level == READ_COMMITTED
         self.rack_of = rack_of if request.rack_id and self.follower is None else None
-        """How to look for a replica near a consumer that says where it is."""
+        """Returns the rack of a broker; None unless the request is of a consumer with a rack."""
         self.session: FetchSession | None = None
         self.rest: SessionRest | None = None
-        """Of a follower's session: what is new in it."""
+        """The partitions with news in a follower's session."""
         self.is_last = False
-        """Whether the request has taken the last partition out of its session, and so closed it."""
+        """True if the request has removed the last partition of its session, which closes it."""
         topics = request.topics
         if len(topics) == 1 and len(topics[0].partitions) == 1:
             (topic,), (wanted,) = topics, topics[0].partitions
@@ -80,7 +80,7 @@ class Question:
             self.asked = self._distinct()
 
     def look_at_news(self) -> None:
-        """Ask for what is new in a follower's session by now."""
+        """Set the partitions to those with news in a follower's session."""
         session, rest = self.session, self.rest
         if session is None or rest is None:
             return

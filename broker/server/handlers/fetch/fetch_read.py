@@ -1,12 +1,12 @@
 """One pass over the partitions that a Fetch asks for, under its byte limits.
 
 The first batch of the first partition that has one is always returned whole, however small the
-limits are, so that a consumer can make progress (KIP-74). A consumer reads what is committed, a
-follower all there is; where a follower reads from is counted as its position, once a request.
-Most of what a follower's session asks for is at rest: that is not even looked at (`resting`).
+limits are, so that a consumer can make progress (KIP-74). A consumer reads committed records, a
+follower reads up to the log's end; its fetch offset is recorded as its position, once per request.
+Most partitions of a follower's session are at rest, and are not read at all (`resting`).
 
-A throttled replica that is not in sync reads nothing while it had too much (KIP-73): the request
-waits as if there were nothing, and its other partitions go on.
+A throttled replica that is not in sync reads no records while its rate is exceeded (KIP-73): the
+request waits as if the partition had no records, and its other partitions are read.
 """
 
 from collections.abc import Iterable
@@ -59,20 +59,20 @@ class FetchRead:
         self._has_news = False
         self._is_follower_valid = False
         self._seen_ends: list[int] = []
-        """Of `partitions`, where they ended when they were read."""
+        """The ends of `partitions` at the time they were read."""
         self.question = question
         self.is_first = True
-        """Whether the request has just come: then a follower's position is noted."""
+        """True for the first pass of a request, which records a follower's position."""
         self.is_held_back = False
-        """Whether a throttle keeps it from reading something."""
+        """True if a throttle has kept a partition from being read."""
         self.size_bytes = 0
         self.throttled_bytes = 0
-        """Those of partitions that are throttled."""
+        """The bytes of throttled partitions."""
         self.partitions: list[Partition] = []
-        """Those that can be read: it may wait for them."""
+        """The partitions that can be read, and for which it may wait."""
         self.answers: list[tuple[Key, PartitionData]] = []
         self.misdirected: list[tuple[str, PartitionData]] = []
-        """What another broker leads, by the topic's name."""
+        """The answers of partitions that another broker leads, by the topic's name."""
 
     def again(self) -> "FetchRead":
         """Return another pass for the same request."""
@@ -82,12 +82,12 @@ class FetchRead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the answer need not wait: enough bytes, or something else to tell."""
+        """True if the answer need not wait: there are enough bytes, or other news."""
         return self._has_news or self.size_bytes >= self.question.min_bytes
 
     @property
     def can_wait(self) -> bool:
-        """Whether there may be more to read later."""
+        """True if there may be more to read later."""
         return bool(self.partitions) or self.is_held_back or self.question.rest is not None
 
     def run(self, asked: Iterable[tuple[Key, FetchPartition]]) -> None:
@@ -97,7 +97,7 @@ class FetchRead:
             for key, wanted in asked:
                 self.answers.append((key, self._answer(key, wanted)))
             return
-        self._is_follower_valid = False  # A step ago is long enough for another to have come.
+        self._is_follower_valid = False  # Another incarnation may have come since the last step.
         for key, wanted in asked:
             known = session.partitions.get(key)
             if known is None or known.asked is not wanted:
@@ -114,9 +114,9 @@ class FetchRead:
                     self.question.rest.note_records(key)
 
     def _passes_over(self, key: Key, known: SessionPartition, follower: ReplicaState) -> bool:
-        """Count a follower that has all there is, and was told so; False when it is to be read.
+        """Record the position of a follower that is up to date; return False to read the partition.
 
-        What it asks for was compared with this log, in this leader epoch, when it was read.
+        Its fetch offset was compared with this log, in this leader epoch, when it was last read.
         """
         partition, wanted = known.read_from, known.asked
         if not isinstance(partition, Partition) or self._logs.throttle.is_used:
@@ -144,12 +144,12 @@ class FetchRead:
         return True
 
     def _is_valid(self, follower: ReplicaState, leader: Leader) -> bool:
-        """Whether it is the incarnation that is registered: the same for all partitions."""
+        """Return whether it is the registered incarnation: the same for all partitions."""
         if not self._is_follower_valid:
             try:
                 leader.validate_follower(follower.replica_id, follower.replica_epoch)
             except KafkaError:
-                return False  # Whoever reads the partition tells why.
+                return False  # Reading the partition raises the error.
             self._is_follower_valid = True
         return True
 
@@ -169,7 +169,7 @@ class FetchRead:
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether a partition that was read step by step has more by now."""
+        """True if a partition has grown since it was read step by step."""
         return any(
             self._end_of(partition) > seen_end
             for partition, seen_end in zip(self.partitions, self._seen_ends, strict=False)
@@ -197,7 +197,7 @@ class FetchRead:
             return self._refused(name, wanted, failure)
 
     def _find_follower(self, topic: str, number: int) -> Partition:
-        """Return a partition that may be read though it does not lead; raises KafkaError."""
+        """Return a partition that may be read although it does not lead; raises KafkaError."""
         found = self._logs.partitions.find(topic, number)
         if found is not None and self.question.may_read_followers and found.is_following:
             return found
@@ -206,7 +206,7 @@ class FetchRead:
     def _instead_of_records(
         self, partition: Partition, wanted: FetchPartition
     ) -> PartitionData | None:
-        """Fence the reader; return what it is told in place of records; raises KafkaError."""
+        """Fence the reader; return an answer without records, if any; raises KafkaError."""
         log, leader, question = partition.log, partition.leader, self.question
         if leader is None:
             validate_leader_epoch(wanted.current_leader_epoch, partition.replica.leader_epoch)
@@ -273,7 +273,7 @@ class FetchRead:
         if is_throttled:
             self.throttled_bytes += read.size_bytes
         if is_held_back:
-            self.is_held_back = True  # An append is nothing to it: only time helps.
+            self.is_held_back = True  # An append does not wake it; only time does.
         else:
             self.partitions.append(partition)
         return PartitionData(

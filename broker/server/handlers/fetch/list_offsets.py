@@ -50,7 +50,7 @@ class ListOffsets:
     def handle(self, context: RequestContext, request: ListOffsetsRequest) -> Steps[Answer]:
         """Answer each partition's offset, or its error.
 
-        One that is named twice is refused and not looked up, as in Kafka.
+        A partition that is named twice is refused and not looked up, as in Kafka.
         """
         topics: list[ListOffsetsTopicResponse] = []
         for topic in merged(request.topics, lambda topic: topic.name, _merge):
@@ -118,9 +118,9 @@ def _validate_special_time(timestamp_ms: int, api_version: int) -> None:
 
 
 def _end_of(leader: Leader, timestamp_ms: int, isolation_level: int) -> int:
-    """Return the end of what a consumer may know of; raises OFFSET_NOT_AVAILABLE.
+    """Return the end of the offsets visible to a consumer; raises OFFSET_NOT_AVAILABLE.
 
-    A new leader that does not know yet what was committed still knows where the log begins.
+    A new leader that does not know the high watermark yet still knows the start of the log.
     """
     if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
         return leader.log.high_watermark
@@ -134,7 +134,7 @@ def _find(log: PartitionLog, timestamp_ms: int, end_offset: int) -> tuple[int, i
     if timestamp_ms in {EARLIEST, EARLIEST_LOCAL}:
         return -1, log.log_start_offset, log.leader_epoch
     if timestamp_ms in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
-        return NOTHING  # no tiered storage: nothing is tiered
+        return NOTHING  # there is no tiered storage
     is_max = timestamp_ms == MAX_TIMESTAMP
     found = log.max_timestamp() if is_max else log.offset_for_timestamp(timestamp_ms)
     return NOTHING if found is None or found[1] >= end_offset else found

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in this log (KIP-101, 320)."""
+"""OffsetForLeaderEpoch (key 23), versions 2-4: the end of an epoch in this log (KIP-101, 320)."""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1: be a member of a consumer group (KIP-848).
 
-v1 lets the client choose its member id (KIP-1082) and subscribe to a pattern. Nobody ever waits:
-what there is to do comes back in the answer, and the rest in those of later heartbeats.
+v1 lets the client choose its member id (KIP-1082) and subscribe to a pattern. A heartbeat never
+waits: its answer has the next step of the member, and later heartbeats get the others.
 """
 
 from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

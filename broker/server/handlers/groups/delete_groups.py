@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42), versions 0-2: forget empty groups and their offsets (KIP-229)."""
+"""DeleteGroups (key 42), versions 0-2: delete empty groups and their offsets (KIP-229)."""
 
 from functools import partial
 

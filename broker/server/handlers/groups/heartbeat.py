@@ -16,8 +16,8 @@ class Heartbeat:
     def handle(self, context: RequestContext, request: HeartbeatRequest) -> Answer | Steps[Answer]:
         """Put the request to the group's shard.
 
-        While that is loaded, after its leader before has died, nothing is known of the member and
-        all is well, as in Kafka: there are clients to which any other answer is the end.
+        While the shard is loading, after a change of its leader, the member is unknown, and the
+        answer has no error, as in Kafka: some clients do not survive any other answer.
         """
         try:
             return self._groups.answer(

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13), versions 0-5: leave at once; v3 names many members (KIP-345).
 
-Very many leave part by part, as offsets are committed (`parts`).
+A request with very many members is split into parts, as for OffsetCommit (`parts`).
 """
 
 from broker.protocol.messages.leave_group import (
@@ -22,7 +22,7 @@ class LeaveGroup:
         self._groups = groups
 
     def handle(self, context: RequestContext, request: LeaveGroupRequest) -> Steps[Answer]:
-        """Put the request to the group's shard; a part that is refused is the whole answer."""
+        """Put the request to the group's shard; the refusal of a part is the whole answer."""
         questions = [self._ask(context, request, request.members[:MAX_ENTRIES_AT_ONCE])]
         for start in range(MAX_ENTRIES_AT_ONCE, len(request.members), MAX_ENTRIES_AT_ONCE):
             yield None

@@ -1,6 +1,6 @@
 """ListGroups (key 16), versions 0-5: every group; v4 filters by state, v5 by type.
 
-A filter may name anything; every shard is told only what can be. There may be very many groups, so
+A filter may have any names; the shards get only the known ones. There may be very many groups, so
 the answer is made in steps.
 """
 
@@ -42,7 +42,7 @@ class ListGroups:
 
 
 def _shortened(wanted: list[str], known: frozenset[str]) -> list[str]:
-    """Keep each known name once, and one of all others: a filter that no group passes stays one."""
+    """Keep each known name once, and one unknown name, so that the filter does not become empty."""
 
     def name(said: str) -> str:
         lowered = said.strip().lower()

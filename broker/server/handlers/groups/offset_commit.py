@@ -1,8 +1,8 @@
-"""OffsetCommit (key 8), versions 0-10: write down how far a group has come.
+"""OffsetCommit (key 8), versions 0-10: commit the offsets of a group.
 
-v10 names topics by id (KIP-848). Partitions that do not exist are answered here and never reach the
-group: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION beside them, the others are committed. They
-are one batch, or, if there are more than MAX_ENTRIES_AT_ONCE, one for each part (`parts`).
+v10 names topics by id (KIP-848). Partitions that do not exist are answered here with
+UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION, and never reach the group; the others are committed.
+These are one batch, or, if there are more than MAX_ENTRIES_AT_ONCE, one for each part (`parts`).
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
 class _Commit(NamedTuple):
-    """What the group's shard was asked to commit, and what was refused before."""
+    """The questions to the group's shard, and the partitions that were refused before."""
 
     asked: Later
     refused: list[OffsetCommitResponseTopic]
@@ -41,7 +41,7 @@ class OffsetCommit:
         self._groups = groups
 
     def handle(self, context: RequestContext, request: OffsetCommitRequest) -> Steps[Answer]:
-        """Commit what exists through the group's shard, and add the refusals of the rest."""
+        """Commit existing partitions through the group's shard; refuse the others."""
         commits: list[_Commit] = []
         for topics in parts_of(request.topics, _partitions, _cut):
             if commits:
@@ -61,7 +61,7 @@ class OffsetCommit:
         request: OffsetCommitRequest,
         topics: list[OffsetCommitRequestTopic],
     ) -> _Commit:
-        """Ask for a part of the topics."""
+        """Put a part of the topics to the shard."""
         refused: list[OffsetCommitResponseTopic] = []
         known: list[OffsetCommitRequestTopic] = []
         for topic in topics:

@@ -1,7 +1,7 @@
-"""OffsetDelete (key 47), version 0: forget committed offsets (KIP-496).
+"""OffsetDelete (key 47), version 0: delete committed offsets (KIP-496).
 
-Very many are deleted part by part (`parts`); a part that is refused is the whole answer, although
-others may be done.
+Very many offsets are deleted in parts (`parts`); the refusal of a part is the whole answer,
+although other parts may be done.
 """
 
 from broker.errors import ErrorCode

@@ -1,9 +1,9 @@
-"""OffsetFetch (key 9), versions 0-10: how far groups have come.
+"""OffsetFetch (key 9), versions 0-10: the committed offsets of groups.
 
 v2 adds a group-level error and "all topics" (null). v8 asks for many groups at once (KIP-709).
-v10 names topics by id; they are given their names here and their ids back in the answer. A group of
-which very many partitions are asked is asked part by part (`parts`), also when all are asked for
-and its shard says that these are very many.
+v10 names topics by id: this handler replaces ids by names, and restores them in the answer. Very
+many partitions of a group are split into parts (`parts`); so are all partitions of a group if its
+shard answers that there are very many.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class OffsetFetch:
     def _answer_group(
         self, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
     ) -> Steps[OffsetFetchResponseGroup]:
-        """Ask the group's shard part by part; if one is refused, that is the only answer."""
+        """Ask the group's shard in parts; the refusal of a part is the whole answer."""
         questions: list[Later] = []
         for part in _parts(group):
             if questions:
@@ -68,7 +68,7 @@ class OffsetFetch:
         answers: list[OffsetFetchResponseGroup] = []
         for question in questions:
             found = yield question
-            if isinstance(found, dict):  # All of it, and it is very much.
+            if isinstance(found, dict):  # All offsets were asked for, and they are very many.
                 return (yield from self._answer_all(context, group, found, require_stable))
             answers.append(self._with_topic_ids(context, found))
             yield None
@@ -88,10 +88,10 @@ class OffsetFetch:
         stored: OffsetsByTopic,
         require_stable: bool,
     ) -> Steps[OffsetFetchResponseGroup]:
-        """Ask for what was committed by its names, in parts."""
+        """Ask for the committed offsets by the names of their partitions, in parts."""
         named = yield from _named(group, stored)
         answer = yield from self._answer_group(context, named, require_stable)
-        # What was deleted between two parts: who asks for all is told of what there is.
+        # An answer to "all topics" leaves out offsets that were deleted between two parts.
         for topic in answer.topics:
             topic.partitions = [found for found in topic.partitions if found.committed_offset >= 0]
             yield None
@@ -103,7 +103,7 @@ class OffsetFetch:
     ) -> Later:
         by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         for topic in group.topics or ():
-            if not topic.name or topic.topic_id == ZERO_UUID:  # Else it is as it was committed.
+            if not topic.name or topic.topic_id == ZERO_UUID:  # With both it is from the shard.
                 resolve_topic(self._metadata.image, topic, by_id=by_id and not topic.name)
         try:
             return self._groups.ask(
@@ -145,7 +145,7 @@ def _indexes(topic: OffsetFetchRequestTopics) -> list[int]:
 def _named(
     group: OffsetFetchRequestGroup, stored: OffsetsByTopic
 ) -> Steps[OffsetFetchRequestGroup]:
-    """Ask for all that was committed by its names; what is committed from now on is not told."""
+    """Return a request that names all committed partitions; later commits are left out."""
     topics = yield from each(
         list(stored.items()),
         lambda topic: OffsetFetchRequestTopics(
@@ -177,7 +177,7 @@ def _cut(topic: OffsetFetchRequestTopics, some: slice) -> OffsetFetchRequestTopi
 
 
 def _single(group: OffsetFetchResponseGroup, context: RequestContext) -> OffsetFetchResponse:
-    """Put one group's answer into the old shape; before v2 its error goes beside partitions."""
+    """Return one group's answer in the old form; before v2 its error is beside each partition."""
     has_group_error = context.api_version >= FIRST_VERSION_WITH_GROUP_ERROR
     beside = ErrorCode.NONE if has_group_error else group.error_code
     return OffsetFetchResponse(

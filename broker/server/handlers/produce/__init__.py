@@ -1,1 +1,1 @@
-"""Produce: `produce` appends and answers; `transactional_batches` has a transaction's verified."""
+"""Produce: `produce` appends and answers; `transactional_batches` verifies a transaction's."""

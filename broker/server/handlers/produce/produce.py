@@ -7,12 +7,12 @@ epoch are written into the header, the bytes are appended.
 
 Nearly every request has one batch outside of a transaction, and is answered at once or when its
 replicas have it. Any other is a generator: in a transaction the first batch of each partition waits
-for the word of the transaction coordinator (`transactional_batches`), and a batch that unpacks to
-very much waits for its turn (`large_batches`); the connection is held meanwhile, so that the order
+for the answer of the transaction coordinator (`transactional_batches`), and a batch that unpacks to
+many bytes waits for its turn (`large_batches`); the connection is held meanwhile, so that the order
 of requests is kept.
 
-What all batches of a request together may unpack to is UNPACKED_PER_REQUEST_BYTE times the largest
-request; those beyond are refused as too large, so that the client sends fewer at once.
+All batches of a request together may unpack to UNPACKED_PER_REQUEST_BYTE times the largest request;
+further batches are refused as too large, so that the client sends fewer at once.
 """
 
 import logging
@@ -67,10 +67,10 @@ FIRST_VERSION_WITH_LEADERS = 10
 ALL_IN_SYNC_REPLICAS = -1
 ACKS = (ALL_IN_SYNC_REPLICAS, 1, 0)
 UNPACKED_PER_REQUEST_BYTE = 10
-"""Of the largest request that is taken; with its default, 100 MiB, that is a gigabyte."""
+"""A multiple of the largest accepted request: a gigabyte with its default of 100 MiB."""
 
 _CLIENT, _CHECKED = AppendOrigin.CLIENT, AppendOrigin.CHECKED_CLIENT
-"""A look into an enum is a call."""
+"""Kept here because each access to a member of an enum is a call."""
 
 REFUSED_BEFORE_VALIDATION = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -81,11 +81,11 @@ REFUSED_BEFORE_VALIDATION = {
     ErrorCode.RECORD_LIST_TOO_LARGE,
     ErrorCode.CORRUPT_MESSAGE,
 }
-"""The refusals that do not tell the log start offset, as in Kafka."""
+"""The refusals that leave out the log start offset, as in Kafka."""
 
 
 class _Uncommitted(NamedTuple):
-    """What was appended, and is answered when the high watermark is there."""
+    """An append that is answered when the high watermark has reached its end."""
 
     partition: Partition
     end_offset: int
@@ -166,7 +166,7 @@ class Produce:
     def _verified(
         self, context: RequestContext, request: ProduceRequest, topics: list[TopicProduceData]
     ) -> Steps[Guarded]:
-        """Have what begins a transaction verified; raises KafkaError."""
+        """Verify the batches that begin a transaction; raises KafkaError."""
         if request.transactional_id is None:
             return UNGUARDED
         return (
@@ -182,12 +182,12 @@ class Produce:
     def _led_here(
         self, context: RequestContext, topics: list[TopicProduceData]
     ) -> Iterator[Placed]:
-        """Give each batch with its partition, if it may be appended to."""
+        """Yield each batch with its partition, or with None if the partition is not here."""
         for topic in topics:
             try:
                 name = self._name_of(context, topic)
             except KafkaError:
-                name = None  # It is answered with its refusal, and appended nowhere.
+                name = None  # The topic is answered with its refusal, without an append.
             for data in topic.partition_data:
                 is_here = name and self._partitions.find(name, data.index) is not None
                 yield TopicPartition(name, data.index) if name and is_here else None, data.records
@@ -241,7 +241,7 @@ class Produce:
         try:
             accepted = yield from self._large_batches.accept(log_of, data.records, stamp)
         except KafkaError as error:
-            batches.budget.spend(limit_for(len(data.records)))  # At most.
+            batches.budget.spend(limit_for(len(data.records)))  # The most it may unpack to.
             return self._refuse(topic, data, error)
         batches.budget.spend(accepted.unpacked_bytes)
         checked = PartitionProduceData(index=data.index, records=memoryview(accepted.records))
@@ -316,7 +316,7 @@ class Produce:
         if uncommitted:
             write = self._parked_produces.begin()
             for partition, end_offset, answered in uncommitted:
-                if partition.leader is None:  # It is gone since, while others were appended to.
+                if partition.leader is None:  # It was lost during the appends to others.
                     answered.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 elif partition.log.high_watermark < end_offset:
                     write.wait_for(partition.leader.waits, end_offset, answered)
@@ -327,7 +327,7 @@ class Produce:
         return response
 
     def _tell_leaders(self, context: RequestContext, response: ProduceResponse) -> None:
-        """Say who leads what this broker does not (KIP-951)."""
+        """Add the leaders of partitions that this broker does not lead (KIP-951)."""
         leaders: set[int] = set()
         for topic in response.responses:
             for answered in topic.partition_responses:
@@ -352,7 +352,7 @@ class Produce:
 
 
 class _Batches:
-    """What all batches of one request have in common."""
+    """The data that all batches of one request share."""
 
     __slots__ = ("acks", "budget", "guarded", "uncommitted")
 
@@ -369,7 +369,7 @@ class _Batches:
         self.budget = budget
 
     def of(self, topic: str, index: int) -> TransactionAppend:
-        """Return what the append to a partition brings."""
+        """Return the transaction of the append to a partition."""
         return self.guarded.appends.get(TopicPartition(topic, index), NO_TRANSACTION)
 
 
@@ -392,7 +392,7 @@ def _validate_request(context: RequestContext, request: ProduceRequest) -> None:
 
 
 def _without_repeated(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Keep what is said last of a partition, as Kafka does."""
+    """Keep the last entry of each partition, as Kafka does."""
     kept = merged(topics, lambda topic: (topic.name, topic.topic_id), _merge)
     for topic in kept:
         if len(topic.partition_data) > 1:
@@ -431,7 +431,7 @@ def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
 
 
 def _unanswered(context: RequestContext, responses: list[TopicProduceResponse]) -> Answer:
-    """The client wants no answer, so closing is the only way to tell it (as Kafka does)."""
+    """Close the connection after a failure: the client wants no answer (as Kafka does)."""
     if any(answered.error_code for topic in responses for answered in topic.partition_responses):
         log.info("closed: a produce with acks=0 failed client=%s", context.connection.peer.host)
         context.connection.close()

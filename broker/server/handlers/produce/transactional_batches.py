@@ -1,9 +1,9 @@
-"""The batches of a Produce that belong to a transaction, and the word they need before the append.
+"""The batches of a Produce that belong to a transaction, and their verification.
 
-Versions: up to 10 a producer does not know TRANSACTION_ABORTABLE, from 12 on its partitions are
-added to the transaction by their leaders (KIP-890). What a producer tries again after is told as
-NOT_ENOUGH_REPLICAS, as in Kafka: older ones know no better word that makes them wait and ask the
-same broker.
+Versions: up to 10 a producer does not know TRANSACTION_ABORTABLE; from 12 on the leaders add its
+partitions to the transaction (KIP-890). An error after which a producer has to retry becomes
+NOT_ENOUGH_REPLICAS, as in Kafka: older producers know no other code that makes them wait and ask
+the same broker again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,22 +34,22 @@ TRIED_AGAIN = {
 
 
 Placed = tuple[TopicPartition | None, memoryview | bytes | None]
-"""A batch with its partition, None for one that is not here."""
+"""A batch with its partition; None for a partition without a replica here."""
 
 
 class Guarded(NamedTuple):
-    """What the coordinator's word comes to: with what to append, or why not at all."""
+    """The result of the verification: the guards to append with, or the refusals."""
 
     appends: Mapping[TopicPartition, TransactionAppend]
     refusals: Mapping[TopicPartition, KafkaError]
 
 
 UNGUARDED = Guarded({}, {})
-"""Of a request outside transactions."""
+"""The result for a request outside of transactions."""
 
 
 def is_transactional(batch: memoryview | bytes) -> bool:
-    """Judge by the batch itself, not by what the request says of it (CVE-2018-17196)."""
+    """Decide by the header of the batch, not by the fields of the request (CVE-2018-17196)."""
     return len(batch) > ATTRIBUTES_LOW_BYTE and bool(
         batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL_FLAG
     )
@@ -65,8 +65,8 @@ def verify_batches(
 ) -> Steps[Guarded]:
     """Ask for the batches that begin a transaction in their partition.
 
-    What else is wrong with one the append says. Raises INVALID_PRODUCER_ID_MAPPING when they are of
-    several producers.
+    The append reports all other errors of a batch. Raises INVALID_PRODUCER_ID_MAPPING if the
+    batches are of several producers.
     """
     producer: tuple[int, int] | None = None
     sequences: dict[TopicPartition, int] = {}
@@ -116,7 +116,7 @@ def wish_of(api_version: int) -> Wish:
 def _refusal_of(code: ErrorCode, wish: Wish) -> KafkaError:
     if code is ErrorCode.INVALID_TXN_STATE:
         return KafkaError(code, "Partition was not added to the transaction")
-    # A producer with an epoch for each transaction knows that the one before may not be quite over.
+    # A producer with an epoch per transaction knows that the previous one may not be complete yet.
     is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and wish is not Wish.ADD
     if code in TRIED_AGAIN or is_early:
         return KafkaError(

@@ -1,1 +1,1 @@
-"""Topics: which there are, and what is deleted from them; changes go to the controller."""
+"""Topics: their descriptions, and the deletion of records; changes go to the controller."""

@@ -1,7 +1,8 @@
 """DeleteRecords (key 21), versions 0-2: move the start of partitions (KIP-107).
 
-It is answered when every replica that is alive has deleted the records too, with the low watermark:
-the smallest log start of them all. Otherwise REQUEST_TIMED_OUT; they are deleted all the same.
+The answer is sent when every live replica has deleted the records too, with the low watermark: the
+smallest log start of all replicas. After a time-out the answer is REQUEST_TIMED_OUT, although the
+replicas still delete the records.
 """
 
 from functools import partial
@@ -28,7 +29,7 @@ NO_LOW_WATERMARK = -1
 
 
 class _Deletion(NamedTuple):
-    """What was deleted here, and is to be deleted by the other replicas."""
+    """A deletion that was done here, and that waits for the other replicas."""
 
     partition: Partition
     offset: int
@@ -46,9 +47,9 @@ class DeleteRecords:
         self._parked_deletions = parked_deletions
 
     def handle(self, context: RequestContext, request: DeleteRecordsRequest) -> Steps[Answer]:
-        """Delete up to each offset, and answer when that is done everywhere.
+        """Delete up to each offset, and answer when all replicas have done so.
 
-        What is said last of a partition counts, as in Kafka.
+        The last entry of a partition counts, as in Kafka.
         """
         deletions: list[_Deletion] = []
         topics: list[DeleteRecordsTopicResult] = []
@@ -84,11 +85,11 @@ class DeleteRecords:
         return result
 
     def _deleted_everywhere(self, deletions: list[_Deletion], timeout_ms: int) -> Later:
-        """Return what is done when every replica has deleted, or time is over."""
+        """Return a Later that is done when every replica has deleted, or the time is over."""
         write = self._parked_deletions.begin()
         for partition, offset, result in deletions:
             leader = partition.leader
-            if leader is None:  # It is gone since, while others were deleted.
+            if leader is None:  # It was lost while others were deleted.
                 result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             elif leader.low_watermark() < offset:
                 write.wait_for(leader.deletions, offset, result)
@@ -104,7 +105,7 @@ def _replace(first: DeleteRecordsPartition, other: DeleteRecordsPartition) -> No
 
 
 def _tell_low_watermarks(deletions: list[_Deletion]) -> None:
-    """Say how far the replicas have come: as far as was asked for, even if this leads no more."""
+    """Set the low watermarks; without the leadership, the requested offset stands for it."""
     for partition, offset, result in deletions:
         if partition.leader is not None:
             result.low_watermark = partition.leader.low_watermark()

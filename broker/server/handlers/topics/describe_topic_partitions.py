@@ -88,7 +88,7 @@ class DescribeTopicPartitions:
 
 
 def _refused(topic: TopicRequest) -> DescribeTopicPartitionsResponseTopic:
-    """Say beside a topic that the request is wrong: there is no place for it at the top."""
+    """Return the error of an invalid request at a topic: the answer has none at the top level."""
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.INVALID_REQUEST, name=topic.name
     )

@@ -53,14 +53,14 @@ class Metadata:
         self._departures = departures
 
     def handle(self, context: RequestContext, request: MetadataRequest) -> Answer | Steps[Answer]:
-        """Describe the topics asked for, creating unknown ones where both sides allow it."""
+        """Describe the topics; create unknown ones if the client and the broker allow it."""
         small = None if self._departures.has_doubts else self._find_small(request)
         if small is not None:
             return self._response(context, request, [self._describe(request, small)])
         return self._describe_all(context, request)
 
     def _find_small(self, request: MetadataRequest) -> TopicImage | None:
-        """Return the one small topic that most requests ask for, if it is here."""
+        """Return the single small topic that most requests ask for, if it exists."""
         if not request.topics or len(request.topics) != 1 or _is_by_id(request.topics[0]):
             return None
         image = self._metadata.image.topics.by_name.get(request.topics[0].name or "")
@@ -81,13 +81,13 @@ class Metadata:
         return (yield from self._respond(context, request, self._find(wanted, refused)))
 
     def _all_topics(self) -> Iterable[TopicImage]:
-        # A list: it may change between two steps.
+        # A copy, because the topics may change between two steps.
         return list(self._metadata.image.topics.by_name.values())
 
     def _describe_known(
         self, context: RequestContext, request: MetadataRequest, find: Callable[[], Found]
     ) -> Steps[Answer]:
-        """Describe topics that are there; name no leader that may be about to change."""
+        """Describe existing topics; wait first for leaders that are in doubt."""
         if self._departures.has_doubts:
             leaders: set[int] = set()
             for number, topic in enumerate(find(), 1):
@@ -227,7 +227,7 @@ def _is_by_id(topic: MetadataRequestTopic) -> bool:
 
 
 def _refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Say that it may not be named by its id before v12, as Kafka does beside each."""
+    """Refuse a topic that is named by its id before v12, as Kafka does for each topic."""
     return MetadataResponseTopic(
         error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
     )

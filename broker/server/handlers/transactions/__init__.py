@@ -1,1 +1,1 @@
-"""Producer ids and transactions: coordinators, markers, and what administrators look at."""
+"""Producer ids and transactions: coordinators, markers, and requests of administrators."""

@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of a group (KIP-98).
 
-What it takes in is the group's partition of the offsets topic, which gets a marker like any other.
+It adds the group's partition of the offsets topic, which gets a marker like any other partition.
 """
 
 from broker.coordinator.partitioning import partition_for
@@ -29,7 +29,7 @@ class AddOffsetsToTxn:
         self._transactions = transactions
 
     def handle(self, context: RequestContext, request: AddOffsetsToTxnRequest) -> Steps[Answer]:
-        """Put the request to the shard; a group may be the first of all to need the topic."""
+        """Put the request to the shard; the first group of a cluster creates the offsets topic."""
         yield from self._auto_topics.ensure([CONSUMER_OFFSETS])
         offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
         if offsets is None:

@@ -2,7 +2,7 @@
 
 Up to v3 a producer asks for one transaction. From v4 on brokers ask for many at once, to add
 partitions or only to verify them (KIP-890); each transaction has its own answer. A transaction
-takes all partitions or none: beside one that there is not, the others are OPERATION_NOT_ATTEMPTED.
+takes all partitions or none: if one does not exist, the others are OPERATION_NOT_ATTEMPTED.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from broker.server.network.later import Later, Steps, all_values, each, happened
 FIRST_VERSION_WITH_MANY = 4
 
 Refusal = Callable[[str, int], ErrorCode]
-"""What a topic's partition is refused with."""
+"""Returns the error of a topic's partition."""
 
 
 class AddPartitionsToTxn:
@@ -72,7 +72,7 @@ class AddPartitionsToTxn:
 
 
 def _name_once(wanted: AddPartitionsToTxnTransaction) -> None:
-    """Name each partition once, however often the request does."""
+    """Keep each partition once, even if the request repeats it."""
     if len(wanted.topics) > 1:
         wanted.topics = merged(wanted.topics, lambda topic: topic.name, _merge)
     for topic in wanted.topics:

@@ -18,15 +18,15 @@ from broker.server.replication.partitions import Partitions
 
 
 class DescribeProducers:
-    """Looks into the logs led here."""
+    """Reads the producers of the logs that this broker leads."""
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
     def handle(self, context: RequestContext, request: DescribeProducersRequest) -> Steps[Answer]:
-        """Describe each partition asked for, once, however often it is named.
+        """Describe each partition once, even if the request repeats it.
 
-        Kafka repeats the answer, however many producers it names.
+        Kafka repeats the answer, with all of its producers.
         """
         topics: list[TopicResponse] = []
         for topic in merged(request.topics, lambda topic: topic.name, _merge):

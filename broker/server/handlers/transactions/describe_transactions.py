@@ -22,7 +22,7 @@ class DescribeTransactions:
     def handle(
         self, context: RequestContext, request: DescribeTransactionsRequest
     ) -> Steps[Answer]:
-        """Describe each transactional id once, however often it is named."""
+        """Describe each transactional id once, even if the request repeats it."""
         names = dict.fromkeys(request.transactional_ids)
         questions = yield from each(names, partial(self._ask, context))
         states = yield from all_values(questions)

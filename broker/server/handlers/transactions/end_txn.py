@@ -2,11 +2,11 @@
 
 v2 knows PRODUCER_FENCED (KIP-588), v5 raises the producer's epoch and answers it (KIP-890).
 
-The outcome is settled before the markers are written, and Kafka answers then. A producer that goes
-on at once with its next transaction is told CONCURRENT_TRANSACTIONS by whoever leads what it writes
-to, which costs all of them a request and `add.partitions.to.txn.retry.backoff.ms`. So v5 is
-answered when the markers are there, or after `COMPLETE_MS` if they take longer: some partition has
-no leader then, and a producer need not wait for that.
+The outcome is decided before the markers are written, and Kafka answers at that time. A producer
+that begins its next transaction at once then gets CONCURRENT_TRANSACTIONS from the leaders of its
+partitions, which costs each leader a request and `add.partitions.to.txn.retry.backoff.ms`. This
+broker therefore answers v5 when the markers are written, or after `COMPLETE_MS` if they take
+longer: some partition then has no leader, and a producer need not wait for it.
 """
 
 from broker.errors import ErrorCode

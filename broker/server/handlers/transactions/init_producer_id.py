@@ -15,7 +15,7 @@ NO_ID = -1
 
 
 class InitProducerId:
-    """Gives out producer ids, and the next epoch of a transactional id's."""
+    """Gives out producer ids, and the next epochs of transactional ids."""
 
     def __init__(self, producer_ids: ProducerIds, transactions: Transactions) -> None:
         self._producer_ids = producer_ids
@@ -35,7 +35,7 @@ class InitProducerId:
     def _ask(
         self, context: RequestContext, transactional_id: str, request: InitProducerIdRequest
     ) -> Steps[Answer]:
-        # Whether the shard needs a new id is for the shard to say: one is there in any case.
+        # The shard decides whether it needs a new id, so one is always passed to it.
         if not self._producer_ids.are_at_hand:
             producer_id: int | ErrorCode = yield self._producer_ids.take()
             if isinstance(producer_id, ErrorCode):

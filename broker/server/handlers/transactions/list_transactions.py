@@ -1,6 +1,6 @@
 """ListTransactions (key 66), versions 0-2: the transactions this broker coordinates (KIP-664).
 
-v1 filters by how long they run (KIP-994), v2 by a pattern that an id matches as a whole (KIP-1152).
+v1 filters by duration (KIP-994), v2 by a pattern that the whole id has to match (KIP-1152).
 """
 
 from broker.coordinator.consumer_group.regex import Matching, compiled

@@ -1,10 +1,10 @@
 """TxnOffsetCommit (key 28), versions 0-5: commit a group's offsets in a producer's transaction.
 
 v3 checks that the committer is a member (KIP-447). v4 may answer TRANSACTION_ABORTABLE, v5 adds
-the group's partition of `__consumer_offsets` to the transaction by itself; before that, the
-producer has done so with AddOffsetsToTxn. Either way the transaction coordinator is asked before
-the first commit of a transaction (KIP-890). Partitions that do not exist are answered here. Very
-many are committed part by part (`parts`).
+the group's partition of `__consumer_offsets` to the transaction by itself; in earlier versions the
+producer does so with AddOffsetsToTxn. In both cases the transaction coordinator is asked before the
+first commit of a transaction (KIP-890). Partitions that do not exist are answered here. Very many
+partitions are committed in parts (`parts`).
 """
 
 from collections.abc import Callable
@@ -38,17 +38,17 @@ FIRST_VERSION_WITH_ABORTABLE = 4
 FIRST_VERSION_THAT_ADDS = 5
 
 TOLD_AS = {
-    # Older producers do not try again after this one, and after that they do, at the same broker.
+    # Older producers do not retry after the first code; after the second they ask the same broker.
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""What the log of the group, or the line to the coordinator, says, in words for a producer."""
+"""The error codes for a producer, by those of the group's log or of the coordinator's answer."""
 
 
 class TxnOffsetCommit:
-    """Commits offsets through the groups' shards, once the coordinator has given its word."""
+    """Commits offsets through the groups' shards, after the coordinator has verified them."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class TxnOffsetCommit:
         self._clock = clock
 
     def handle(self, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[Answer]:
-        """Commit what exists, and add the refusals of the rest."""
+        """Commit existing partitions, and refuse the others."""
         known: list[TxnOffsetCommitRequestTopic] = []
         refused: list[TxnOffsetCommitResponseTopic] = []
         for topic in request.topics:

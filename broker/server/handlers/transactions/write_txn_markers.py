@@ -1,10 +1,10 @@
 """WriteTxnMarkers (key 27), versions 1-2: end transactions in the partitions led here.
 
-Transaction coordinators ask it of the leaders, and administrators for a transaction that hangs. v2
-brings the version of transactions, by which late markers are told (KIP-1228). Each marker is
-answered when every replica in sync has it, or after PATIENCE_MS: a coordinator has more of them
-for this broker, and asks again for what takes longer. Those of `__consumer_offsets` are written by
-the group's shard, which lets the offsets of the transaction count, or forgets them.
+Transaction coordinators send it to the leaders, and administrators for a hanging transaction. v2
+adds the version of transactions, which is used to detect late markers (KIP-1228). Each marker is
+answered when every in-sync replica has it, or after PATIENCE_MS: a coordinator has more markers for
+this broker, and sends slow ones again. The markers of `__consumer_offsets` are written by the
+group's shard, which commits or drops the pending offsets of the transaction.
 """
 
 from typing import NamedTuple
@@ -40,13 +40,13 @@ TOLD_AS = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What a group's shard says, in words for a transaction coordinator."""
+"""The error codes for a transaction coordinator, by those of a group's shard."""
 
 Result = WritableTxnMarkerPartitionResult
 
 
 class _Uncommitted(NamedTuple):
-    """A marker that was appended, and is answered when the high watermark is there."""
+    """A marker that is answered when the high watermark has reached its end."""
 
     partition: Partition
     leader: Leader
@@ -55,7 +55,7 @@ class _Uncommitted(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What one request has come to so far."""
+    """The results of one request so far."""
 
     uncommitted: list[_Uncommitted]
     asked: list[tuple[AskedShard, Result]]
@@ -141,10 +141,10 @@ class WriteTxnMarkers:
         written.uncommitted.append(_Uncommitted(partition, leader, info.last_offset + 1, result))
 
     def _committed(self, uncommitted: list[_Uncommitted]) -> Later:
-        """Return what is done when every replica in sync has the markers, or time is over."""
+        """Return a Later that is done when all in-sync replicas have them, or the time is over."""
         write = self._parked_produces.begin()
         for partition, leader, end_offset, result in uncommitted:
-            if partition.leader is not leader:  # Since others were appended to.
+            if partition.leader is not leader:  # It changed during the appends to others.
                 result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             elif partition.log.high_watermark < end_offset:
                 write.wait_for(leader.waits, end_offset, result)
