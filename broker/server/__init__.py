@@ -5,6 +5,7 @@ The wiring, the only files that know how a broker is put together:
     node          one process from start to stop: the quorum, the broker, the listeners
     apis          which APIs are served, and what the handler of each works on
     metrics_page  all numbers as text
+    front_page    the page at `/` for browsers
     broker        the parts of one broker, and what each is given
 
 The rooms, each of which knows only those below it (an import contract in pyproject.toml):
