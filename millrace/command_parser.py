@@ -58,16 +58,17 @@ class CommandParser(argparse.ArgumentParser):
         if choice:
             hint = suggestion(choice["slip"], re.findall(r"[\w.-]+", choice["known"]))
         else:
-            hint = self._flag_hint()
+            hint = self._flag_hint(message)
         super().error(message + hint)
 
-    def _flag_hint(self) -> str:
-        """Suggest a flag for the first that there is not, whatever else is wrong or missing."""
+    def _flag_hint(self, message: str) -> str:
+        """Suggest a flag for the first unknown one, whatever else is wrong or missing."""
         flags = [flag for action in self._actions for flag in action.option_strings]
         for argument in self._given:
             word = argument.partition("=")[0]
             if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
-                return suggestion(word, flags)
+                told = "" if word in message else f"; there is no {word}"
+                return told + suggestion(word, flags)
         return ""
 
 

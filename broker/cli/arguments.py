@@ -54,7 +54,8 @@ class ToolParser(argparse.ArgumentParser):
         for argument in self._given:
             word = argument.partition("=")[0]
             if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
-                return _guess(word, flags)
+                told = "" if word in message else f"; there is no {word}"
+                return told + _guess(word, flags)
         return ""
 
 

@@ -113,6 +113,13 @@ def test_a_mistyped_flag_is_guessed(
     assert f"did you mean {meant}" in capsys.readouterr().err
 
 
+def test_an_unknown_flag_is_named_where_another_argument_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert outcome(["mirror", "--onec"]) == 2
+    assert "mm2.properties; there is no --onec; did you mean --once?" in capsys.readouterr().err
+
+
 def test_a_mistyped_sub_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(["connect", "lst"]) == 2
     assert "did you mean list" in capsys.readouterr().err

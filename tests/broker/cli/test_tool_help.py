@@ -87,7 +87,7 @@ def test_the_commands_are_listed_on_demand_and_a_mistyped_one_is_guessed(
         ("topics", "--bootstrap-server localhost:1 --lst", 1, ": --lst (did you mean --list?)"),
         ("storage", "format --clusterid a -c b", 1, "(did you mean --cluster-id?)"),
         ("storage", "formt", 1, "(did you mean format?)"),
-        ("dump-log", "--flies a", 1, "(did you mean --files?)"),
+        ("dump-log", "--flies a", 1, "; there is no --flies (did you mean --files?)"),
         ("start", "--overide a=b", 2, "(did you mean --override?)"),
         ("metadata-quorum", "--bootstrap-server a describe --stats", 1, "(did you mean --status?)"),
         ("features", "--bootstrap-server a:1 upgrade --dryrun", 1, "(did you mean --dry-run?)"),
