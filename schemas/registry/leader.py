@@ -117,6 +117,8 @@ class Leadership:
         """The leader, as far as this instance knows; None while it is unknown."""
         self.group_id = group_id
         self._bootstrap_servers = bootstrap_servers
+        self._member_id = ""
+        """Of the member that could not say that it left: its group need not wait for its end."""
         self._is_known = asyncio.Event()
         self._said: type[Exception] | None = None
         """The kind of failure that the log has had since the leader was known last."""
@@ -160,7 +162,7 @@ class Leadership:
         try:
             await client.bootstrap()
             coordinator = await find_coordinator(client, CoordinationType.GROUP, self.group_id)
-            member = _Membership(client, coordinator, self.group_id)
+            member = _Membership(client, coordinator, self.group_id, self._member_id)
             try:
                 while True:
                     self._follow(
@@ -169,6 +171,7 @@ class Leadership:
                     await member.stay()
             finally:
                 await asyncio.shield(member.leave())
+                self._member_id = member.member_id
         finally:
             await client.close()
 
@@ -176,11 +179,14 @@ class Leadership:
 class _Membership:
     """The requests of one member to one coordinator."""
 
-    def __init__(self, client: AIOKafkaClient, coordinator: int, group_id: str) -> None:
+    def __init__(
+        self, client: AIOKafkaClient, coordinator: int, group_id: str, member_id: str
+    ) -> None:
         self._client = client
         self._coordinator = coordinator
         self._group_id = group_id
-        self._member_id = ""
+        self.member_id = member_id
+        """Empty for a member that the group does not know."""
         self._generation = -1
 
     async def join(self, identity: Identity) -> Identity | None:
@@ -189,13 +195,13 @@ class _Membership:
         while True:
             joined = await self._ask(self._join_request(metadata))
             if joined.error_code == errors.MemberIdRequired.errno:
-                self._member_id = joined.member_id
+                self.member_id = joined.member_id
                 continue
             if joined.error_code == errors.UnknownMemberIdError.errno:
-                self._member_id = ""
+                self.member_id = ""
                 continue
             _check(joined.error_code)
-            self._member_id, self._generation = joined.member_id, joined.generation_id
+            self.member_id, self._generation = joined.member_id, joined.generation_id
             synced = await self._ask(self._sync_request(joined))
             if synced.error_code == errors.RebalanceInProgressError.errno:
                 continue
@@ -206,7 +212,7 @@ class _Membership:
         """Send heartbeats until the group elects anew."""
         while True:
             await asyncio.sleep(_HEARTBEAT_SECONDS)
-            request = HeartbeatRequest(self._group_id, self._generation, self._member_id)
+            request = HeartbeatRequest(self._group_id, self._generation, self.member_id)
             answer = await self._ask(request)
             if answer.error_code == errors.RebalanceInProgressError.errno:
                 return
@@ -214,9 +220,10 @@ class _Membership:
 
     async def leave(self) -> None:
         """Leave at once, so that the others need not wait for the session to end."""
-        if self._member_id:
+        if self.member_id:
             try:
-                await self._ask(LeaveGroupRequest(self._group_id, self._member_id))
+                await self._ask(LeaveGroupRequest(self._group_id, self.member_id))
+                self.member_id = ""
             except (KafkaError, OSError) as error:
                 log.info("registry could not say that it leaves its group error=%r", error)
 
@@ -230,7 +237,7 @@ class _Membership:
             self._group_id,
             _SESSION_TIMEOUT_MS,
             _REBALANCE_TIMEOUT_MS,
-            self._member_id,
+            self.member_id,
             None,
             PROTOCOL_TYPE,
             [(PROTOCOL, metadata)],
@@ -238,12 +245,10 @@ class _Membership:
 
     def _sync_request(self, joined: Any) -> SyncGroupRequest:
         assignments: list[tuple[str, bytes]] = []
-        if joined.leader_id == self._member_id:
+        if joined.leader_id == self.member_id:
             election = compact_json(elect(_members(joined.members)).to_json()).encode()
             assignments = [(member[0], election) for member in joined.members]
-        return SyncGroupRequest(
-            self._group_id, self._generation, self._member_id, None, assignments
-        )
+        return SyncGroupRequest(self._group_id, self._generation, self.member_id, None, assignments)
 
 
 def _members(joined: Any) -> dict[str, Identity]:

@@ -2,14 +2,23 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.test_utils import make_mocked_request
+from aiokafka.errors import NodeNotReadyError
 
 from schemas.registry.changes import Change
 from schemas.registry.forwarding import Writes
-from schemas.registry.leader import Identity, _leader_in, _members, elect, identity_from
+from schemas.registry.leader import (
+    Identity,
+    _leader_in,
+    _members,
+    _Membership,
+    elect,
+    identity_from,
+)
 from schemas.registry.refusals import RegistryError
 from tests.schemas.memory_topic import MemoryTopic, leading
 
@@ -101,3 +110,16 @@ def test_leader_that_is_gone_is_said() -> None:
             await writes.close()
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("can_say_it", [True, False])
+def test_a_member_that_could_not_say_that_it_left_comes_back_as_itself(can_say_it: bool) -> None:
+    class Client:
+        async def send(self, node: int, request: object, *, group: object) -> None:
+            if not can_say_it:
+                raise NodeNotReadyError
+
+    client: Any = Client()
+    member = _Membership(client, 1, "registries", "member-1")
+    asyncio.run(member.leave())
+    assert member.member_id == ("" if can_say_it else "member-1")
