@@ -2,11 +2,11 @@
 
 - `refusals`, `json_text`: errors as callers see them; JSON as it is read and written. Pure.
 - `formats`: keys and values as JSON: binary, JSON, string, Avro, JSON Schema, Protobuf. Pure.
-- `schema_store`: schemas of a registry, asked once each.
-- `kafka`: the clients: what is asked of the cluster, records sent.
+- `schema_store`: schemas of a registry, each of which is requested once.
+- `kafka`: the clients, which send requests to the cluster and produce records.
 - `consumers`: consumer instances of version 2, which live between calls.
 - `v2`, `v3`: the calls, one file for each kind.
-- `web`: who may ask, what a body may be, addresses that answers name; `probes`, and metrics.
+- `web`: the guard, the limits of bodies, and the addresses in answers; `probes`, and metrics.
 
 Start at `app`.
 """

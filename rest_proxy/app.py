@@ -64,7 +64,7 @@ def guard_of(settings: Settings) -> SiteGuard:
         allowed_hosts=parse_names(settings["allowed.hosts"]),
         allowed_origins=parse_names(settings["access.control.allow.origin"]),
         own_names=names_of(host),
-        # A read of records moves its instance on.
+        # A read of records changes the position of its instance.
         changing_reads=("/records",),
         hosts_setting="allowed.hosts",
         origins_setting="access.control.allow.origin",

@@ -1,4 +1,4 @@
-"""A cache that forgets what was asked for longest ago when it holds too many bytes. Pure."""
+"""A cache with a limit in bytes that drops the least recently used entry. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Invariant: the weights of what it holds are at most `limit_bytes` together."""
+    """Invariant: the weights of its entries are at most `limit_bytes` together."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -17,7 +17,7 @@ class BoundedCache(Generic[K, V]):
         self._bytes = 0
 
     def get(self, key: K) -> V | None:
-        """Return what is held, None for what is not."""
+        """Return the value of a key, None if there is none."""
         found = self._held.get(key)
         if found is None:
             return None
@@ -25,7 +25,7 @@ class BoundedCache(Generic[K, V]):
         return found[0]
 
     def put(self, key: K, value: V, weight_bytes: int) -> None:
-        """Hold a value; one that is heavier than the limit is not held."""
+        """Add a value; one that is heavier than the limit is not added."""
         if weight_bytes > self._limit_bytes:
             return
         self._drop(key)

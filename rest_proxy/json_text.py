@@ -1,8 +1,8 @@
-"""JSON as it comes and goes: strict, numbers that have no JSON are refused, big integers exact.
+"""Reads and writes JSON strictly: numbers without a JSON form are refused, big integers are exact.
 
 `Objects` reads a text piece by piece: values that follow each other (a stream of version 3), or the
-elements of a list within an object (the records of version 2). So a body of ten megabytes is never
-parsed in one go, and whoever reads it can let others have the loop between two pieces.
+elements of a list within an object (the records of version 2). A body of ten megabytes is therefore
+never parsed in one piece, and its reader can yield to the loop between two pieces.
 """
 
 import json
@@ -12,16 +12,16 @@ from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 _LONGEST_TOKEN: Final = 12
-"""Two escapes that are one character. So near to its end, a text may go on as JSON."""
+"""Two escapes that are one character: an error this near to its end may be an incomplete text."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 class NotJsonError(ValueError):
-    """The text is no JSON; the message says why."""
+    """The text is not JSON; the message has the reason."""
 
 
 class EndsEarlyError(NotJsonError):
-    """The text ends before its JSON does: more of it may come."""
+    """The text ends before its JSON does; more of it may arrive."""
 
 
 def _constant(name: str) -> float:
@@ -55,15 +55,15 @@ def decode_utf8(data: bytes) -> str:
 
 
 def write_json(value: Any) -> bytes:
-    """Return a value as JSON. Raises ValueError for a number or a text that has none."""
+    """Return a value as JSON. Raises ValueError for a number or a text without a JSON form."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def next_value(text: str, start: int) -> tuple[Any, int] | None:
-    """Return the next of several values and where it ends; None if only space is left.
+    """Return the next of several values and its end; None if only space is left.
 
-    Raises EndsEarlyError when the text ends within it, NotJsonError for anything else.
-    A number at the very end may go on in what has not come yet; a stream has objects only.
+    Raises EndsEarlyError if the text ends within the value, NotJsonError for any other error.
+    A number at the end of the text may be incomplete; a stream has objects only.
     """
     at = _skip(text, start)
     return None if at == len(text) else _value(text, at)

@@ -60,7 +60,7 @@ class Metrics:
         return response
 
     async def get_metrics(self, _: web.Request) -> web.Response:
-        """Answer everything as Prometheus' text."""
+        """Answer all metrics in Prometheus' text format."""
         body = generate_latest(self._registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
@@ -79,7 +79,7 @@ async def get_ready(request: web.Request) -> web.Response:
 
 
 async def what_is_missing(proxy: Proxy) -> list[str]:
-    """Return what stands between the proxy and its work."""
+    """Return the reasons why the proxy is not ready."""
     try:
         found = await proxy.brokers.cluster()
     except RestError:
@@ -93,7 +93,7 @@ async def get_nothing(_: web.Request) -> web.Response:
 
 
 def front_page(proxy: Proxy) -> Handler:
-    """Return what answers `/`."""
+    """Return the handler of `/`."""
     page = FrontPage(
         name="rest-proxy",
         title="REST proxy",

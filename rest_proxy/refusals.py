@@ -1,7 +1,7 @@
 """Refusals: the status and the body {error_code, message} that a caller gets.
 
-The codes are those of Confluent's REST proxy, which its clients compare. Every message says what is
-wrong and, where that is known, what to do.
+The codes are those of Confluent's REST proxy, which its clients compare. Every message names the
+error and, if it is known, the remedy.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ class RestError(Exception):
         return code if code < 1000 else code // _CODES_OF_A_STATUS
 
     def body(self) -> dict[str, object]:
-        """Return what the caller reads."""
+        """Return the body for the caller."""
         return {"error_code": self.error_code, "message": str(self)}
 
 
@@ -43,7 +43,7 @@ def bad_request(message: str) -> RestError:
 
 
 def not_found(message: str = "HTTP 404 Not Found") -> RestError:
-    """Return the refusal of a path that leads nowhere."""
+    """Return the refusal of an unknown path."""
     return RestError(404, message)
 
 

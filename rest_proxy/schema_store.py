@@ -1,8 +1,8 @@
-"""Schemas of a registry as the proxy uses them: asked once each, and made into codecs.
+"""The schemas of a registry: each is requested once, and made into a codec.
 
-The REST interface is Confluent's Schema Registry's. What has an id never changes and is kept; the
-newest version of a subject is asked for again after a second. References are resolved, nested ones
-too. A registry that is away or has no such schema is a refusal that says so.
+The REST interface is that of Confluent's Schema Registry. A schema with an id never changes and is
+kept; the newest version of a subject is requested again after a second. References are resolved,
+including nested ones. If the registry cannot be reached or lacks the schema, the refusal says so.
 """
 
 import json
@@ -22,7 +22,7 @@ from rest_proxy.refusals import RestError, bad_schema, registry_failed
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _MAX_CACHED_BYTES: Final = 8 << 20
-"""Of texts. A codec holds some ten times of its text."""
+"""The limit for the texts of schemas. A codec takes about ten times its text."""
 _ENTRY_BYTES: Final = 500
 _MAX_ANSWER_BYTES: Final = 8 << 20
 _MAX_REFERENCES: Final = 100
@@ -42,7 +42,7 @@ class KnownSchema:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A schema as the registry tells it."""
+    """A schema as the registry answers it."""
 
     kind: Format
     text: str
@@ -50,7 +50,7 @@ class _Text:
 
 
 class SchemaStore:
-    """Owns the connections to the registry and what is known of its schemas."""
+    """Owns the connections to the registry and the cache of its schemas."""
 
     def __init__(self, url: str, now_seconds: Callable[[], float]) -> None:
         self._url = url.rstrip("/")
@@ -81,7 +81,7 @@ class SchemaStore:
         return KnownSchema(schema_id, *found)
 
     async def registered(self, subject: str, text: str, kind: Format) -> KnownSchema:
-        """Return a schema that is registered now, if it was not; raises RestError."""
+        """Return a schema, after registering it if necessary; raises RestError."""
         key = (subject, kind, text)
         schema_id = self._registered.get(key)
         if schema_id is None:
@@ -111,7 +111,7 @@ class SchemaStore:
     async def record_name(self, text: str, kind: Format) -> str | None:
         """Return the name of the record that a schema describes; raises RestError.
 
-        A Protobuf file names it only to the registry, which is not asked: such a subject is given.
+        For a Protobuf file only the registry knows it; callers have to give such a subject.
         """
         if kind is Format.PROTOBUF:
             raise bad_schema(
@@ -124,7 +124,7 @@ class SchemaStore:
         return codec.record_name
 
     async def version_of(self, schema_id: int, subject: str) -> int | None:
-        """Return the version that a schema has in a subject, None where it has none."""
+        """Return the version that a schema has in a subject, None if it has none."""
         known = self._versions.get((schema_id, subject))
         if known is not None:
             return known
@@ -157,7 +157,7 @@ class SchemaStore:
         return codec, weight
 
     async def _resolve(self, told: _Text, found: dict[str, str]) -> None:
-        """Find the texts of all that a schema refers to, what is referred to first."""
+        """Return the texts of all references of a schema, each after its own references."""
         for name, subject, version in told.references:
             if name in found:
                 continue

@@ -1,4 +1,4 @@
-"""The settings, with the names that Confluent's REST proxy has for them.
+"""The settings, with the names of Confluent's REST proxy.
 
 They come from a properties file (`--config`), from variables (`KAFKA_REST_BOOTSTRAP_SERVERS` is
 `bootstrap.servers`, as in Confluent's images) and from `--override name=value`; the later wins. An
@@ -24,7 +24,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting: its default as text, and what it means."""
+    """One setting: its default as text, and its meaning."""
 
     default: str
     what: str

@@ -1,4 +1,4 @@
-"""The Avro schemas of every event, the topics they travel in, and the schema registry.
+"""The Avro schemas of every event, the topics of the events, and the schema registry.
 
 `<domain>/<event>.v<N>.avsc` is one version of one event and is never edited once released: a
 change is a new file. `topics` declares the topics that several parts of the pipeline share,

@@ -1,5 +1,5 @@
 """Consumer instances of version 2: consumers of Kafka that live between calls.
 
-`state` is what an instance is and may do (pure), `instance` the consumer behind it, `reading` how a
-read collects records (pure), `instances` all of them: found by name, closed when nobody calls.
+`state` is the state of an instance (pure), `instance` has the consumer behind it, `reading` limits
+the records of a read (pure), and `instances` finds them by name and closes those without calls.
 """

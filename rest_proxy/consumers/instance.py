@@ -1,8 +1,9 @@
 """One consumer instance: a consumer of aiokafka that callers use through HTTP.
 
-One call at a time. While nobody reads, its partitions are paused: an instance that never reads
-holds no records. What a read has taken and not given (`_waiting`) is given by the next. Offsets are
-committed here and not by the client, which would commit what nobody was given.
+An instance serves one call at a time. Between reads its partitions are paused, so that an instance
+without reads holds no records. Records that a read has taken and not returned (`_waiting`) are
+returned by the next read. Offsets are committed here and not by the Kafka client, which would also
+commit records that were not returned to a caller.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ Give = Callable[[ConsumerRecord], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceSettings:
-    """What an instance is made with."""
+    """The settings of a new instance."""
 
     group_id: str
     name: str
@@ -81,14 +82,14 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             fetch_max_bytes=_FETCH_MAX_BYTES,
             max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
-            # It is a member for as long as it lives here.
+            # It stays a member of the group until this instance is closed.
             max_poll_interval_ms=int(state.timeout_seconds * 1000) + _GRACE_MS,
             **client_settings,
         )
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[AIOKafkaConsumer]:
-        """Have the consumer for one call; what Kafka refuses is raised as RestError."""
+        """Lend the consumer to one call; an error of Kafka is raised as RestError."""
         async with self._lock:
             if self._is_closed:
                 raise illegal_state("The instance is being deleted.")
@@ -119,8 +120,8 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             self.state.subscribe()
             self._has_partitions.clear()
             self._waiting.clear()
-            # As `subscribe(pattern=...)`, which would make one of `re`: such a pattern can keep
-            # the loop busy for ever, one of RE2 cannot.
+            # Like `subscribe(pattern=...)`, which would use a pattern of `re`: that can block the
+            # loop for ever, and a pattern of RE2 cannot.
             consumer._subscription.subscribe_pattern(pattern=pattern, listener=self)  # noqa: SLF001
             consumer._client.set_topics([])  # noqa: SLF001
             self.topics = []
@@ -150,7 +151,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         return sorted(self._consumer.subscription() or self.topics)
 
     def assignment(self) -> list[Partition]:
-        """Return the partitions it has just now."""
+        """Return the partitions that it has at this time."""
         return sorted((each.topic, each.partition) for each in self._consumer.assignment())
 
     # --- reading ---
@@ -184,7 +185,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             self._waiting.extend(records)
 
     async def _give(self, given: list[Any], reading: Reading, give: Give) -> bool:
-        """Give what waits. Return whether the read may go on."""
+        """Move waiting records to the result; return whether the read may go on."""
         while self._waiting:
             record = self._waiting[0]
             size = _size(record)
@@ -194,10 +195,10 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 shown = await give(record)
             except RestError:
                 if given:
-                    return False  # The next read says what is wrong with it.
+                    return False  # The next read raises the error of this record.
                 raise
             if not self._waiting or self._waiting[0] is not record:
-                continue  # Its partition went to somebody else meanwhile.
+                continue  # Its partition was assigned to another member meanwhile.
             self._waiting.popleft()
             given.append(shown)
             reading.take(size)
@@ -205,7 +206,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         return not reading.is_enough()
 
     async def _await_partitions(self) -> None:
-        """Wait until it has partitions and knows where it is: not even the first read is empty."""
+        """Wait until it has partitions and positions, so that the first read is not empty."""
         self.state.require_partitions()
         try:
             async with asyncio.timeout(self.settings.join_seconds):
@@ -236,7 +237,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 self._move(partition)
 
     async def seek_to_times(self, times_ms: Mapping[Partition, int]) -> None:
-        """Go to the first record at or after a time, to the end where there is none."""
+        """Seek to the first record at or after a time, or to the end if there is none."""
         async with self._call() as consumer:
             await self._await_partitions()
             self._require_assigned(times_ms)
@@ -279,7 +280,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self.state.move(partition)
 
     async def commit(self, offsets: Mapping[Partition, tuple[int, str]] | None) -> None:
-        """Commit offsets with their metadata; without any, all that was given."""
+        """Commit offsets with their metadata; without offsets, those of all returned records."""
         async with self._call() as consumer:
             if offsets is None:
                 await self._commit(self.state.uncommitted())
@@ -303,14 +304,14 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             await self._consumer.commit(told)
             self.state.commit(offsets)
 
-    # --- what the group does ---
+    # --- rebalances ---
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         partitions = [(each.topic, each.partition) for each in revoked]
         try:
             await self._maybe_commit(always=True)
         except (KafkaError, IllegalStateError) as error:
-            # They will be given again: at least once, as with any consumer.
+            # These records will be returned again: at least once, as with any consumer.
             log.warning("offsets not committed group=%s error=%s", self.settings.group_id, error)
         self._has_partitions.clear()
         self._forget(partitions)
@@ -327,7 +328,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._waiting = deque(kept)
 
     async def close(self) -> None:
-        """Commit what is to be committed and leave the group."""
+        """Commit if auto-commit is on, and leave the group."""
         self._is_closed = True
         async with self._lock:
             try:

@@ -1,4 +1,4 @@
-"""All instances: found by group and name, as many as are allowed, closed when nobody calls."""
+"""All instances: found by group and name, limited in number, closed after a time without calls."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class Instances:
 
     @asynccontextmanager
     async def use(self, group_id: str, name: str) -> AsyncIterator[Instance]:
-        """Have an instance for one call, which pushes its end back. Raises RestError, 40403."""
+        """Lend an instance to one call, which extends its life. Raises RestError, 40403."""
         found = self._instances.get((group_id, name))
         if found is None:
             raise instance_not_found(group_id, name)
@@ -73,7 +73,7 @@ class Instances:
         await found.close()
 
     async def sweep(self) -> None:
-        """Close those that nobody calls, until cancelled."""
+        """Close expired instances, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await asyncio.sleep(_SWEEP_SECONDS)
@@ -92,7 +92,7 @@ class Instances:
 
 
 async def _close(instance: Instance) -> None:
-    """Close an instance that nobody waits for: what goes wrong is logged, and the others go on."""
+    """Close an instance outside of a call; an error is logged, and the others go on."""
     try:
         await instance.close()
     # The outermost edge of a task.

@@ -1,15 +1,15 @@
-"""When a read has enough. Pure."""
+"""Decides when a read has enough records. Pure."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Reading:
-    """Counts what a read gives.
+    """Counts the bytes that a read returns.
 
-    It ends with the record after which the next one would pass `max_bytes`, or with `min_bytes`
-    (-1: it waits all its time). The first record is always given, however large: otherwise a record
-    above `max_bytes` would block its partition for ever.
+    A read ends before the record that would exceed `max_bytes`, or when it has `min_bytes` (-1: it
+    waits for its whole time). The first record is always returned, whatever its size: otherwise a
+    record above `max_bytes` would block its partition for ever.
     """
 
     max_bytes: int
@@ -18,7 +18,7 @@ class Reading:
     count: int = 0
 
     def has_room(self, record_bytes: int) -> bool:
-        """Tell whether a record may still be given."""
+        """Return whether a record may still be returned."""
         return self.count == 0 or self.read_bytes + record_bytes <= self.max_bytes
 
     def take(self, record_bytes: int) -> None:

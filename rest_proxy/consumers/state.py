@@ -1,10 +1,10 @@
-"""What an instance is between calls: when it expires, how it got its partitions, what it gave.
+"""The state of an instance between calls: its expiry, its partitions, its returned offsets.
 
     NEW -- subscribe --> SUBSCRIBED -- subscribe, unsubscribe --> SUBSCRIBED, NEW
     NEW -- assign ----> ASSIGNED ---- assign, unsubscribe ----> ASSIGNED, NEW
 
-A subscription and an assignment exclude each other: 40903. Offsets are those
-of the next record. Pure.
+A subscription and an assignment exclude each other: 40903. Offsets are those of the next record.
+Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ Partition = tuple[str, int]
 
 
 class Mode(Enum):
-    """How an instance got its partitions."""
+    """The way in which an instance gets its partitions."""
 
     NEW = "new"
     SUBSCRIBED = "subscribed"
@@ -26,13 +26,13 @@ class Mode(Enum):
 
 @dataclass(slots=True)
 class InstanceState:
-    """Invariant: a partition that is `delivered` was given to a caller up to that offset."""
+    """Invariant: records of a partition below its `delivered` offset were returned to a caller."""
 
     timeout_seconds: float
     expires_at: float
     mode: Mode = Mode.NEW
     calls: int = 0
-    """How many go on just now: meanwhile it does not expire."""
+    """The number of calls under way; an instance with calls does not expire."""
     delivered: dict[Partition, int] = field(default_factory=dict)
     committed: dict[Partition, int] = field(default_factory=dict)
 
@@ -70,28 +70,28 @@ class InstanceState:
         self.committed.clear()
 
     def require_partitions(self) -> None:
-        """Raise RestError for an instance that has and awaits none."""
+        """Raise RestError for an instance that has no partitions and awaits none."""
         if self.mode is Mode.NEW:
             raise illegal_state(
                 "The instance is not subscribed to any topics and has no assigned partitions."
             )
 
     def deliver(self, partition: Partition, offset: int) -> None:
-        """Note that the record at an offset was given to a caller."""
+        """Record that the record at an offset was returned to a caller."""
         self.delivered[partition] = offset + 1
 
     def move(self, partition: Partition) -> None:
-        """Note that an instance was told another position: what it gave counts no more."""
+        """Drop the returned offset of a partition, because a caller has set its position."""
         self.delivered.pop(partition, None)
         self.committed.pop(partition, None)
 
     def lose(self, partitions: Iterable[Partition]) -> None:
-        """Note that partitions belong to somebody else."""
+        """Drop partitions that were revoked."""
         for partition in partitions:
             self.move(partition)
 
     def uncommitted(self) -> dict[Partition, int]:
-        """Return the offsets to commit for all that was given."""
+        """Return the offsets to commit for all returned records."""
         return {
             partition: offset
             for partition, offset in self.delivered.items()
@@ -99,5 +99,5 @@ class InstanceState:
         }
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Note that offsets are committed."""
+        """Record committed offsets."""
         self.committed.update(offsets)

@@ -2,8 +2,8 @@
 
 `plain` has the formats without a schema. `avro`, `json_schema` and `protobuf` have one codec each:
 made of a schema's text, it encodes JSON to bytes and decodes bytes to JSON. Behind the schema's id
-(`wire`) those bytes are what Confluent's serializers write. A codec raises FormatError for
-whatever it is given.
+(`wire`) those bytes are the same as those of Confluent's serializers. A codec raises only
+FormatError, for any input.
 """
 
 from enum import StrEnum
@@ -30,7 +30,7 @@ class Format(StrEnum):
 
     @property
     def registry_type(self) -> str:
-        """Return what the registry calls it."""
+        """Return its name in the registry."""
         return _OF_THE_REGISTRY[self]
 
 
@@ -43,14 +43,14 @@ OF_REGISTRY_TYPE = {kind: each for each, kind in _OF_THE_REGISTRY.items()}
 
 
 class Codec(Protocol):
-    """A schema that JSON is converted by."""
+    """The codec of one schema."""
 
     @property
     def record_name(self) -> str | None:
-        """Return the name of the record it describes, None of one without."""
+        """Return the name of the record it describes, None if it has no name."""
 
     def encode(self, data: Any) -> bytes:
-        """Return the bytes that stand behind a schema's id; raises FormatError."""
+        """Return the bytes that follow a schema's id; raises FormatError."""
 
     def decode(self, body: bytes) -> Any:
-        """Return what they say as JSON; raises FormatError."""
+        """Return the value of the bytes as JSON; raises FormatError."""

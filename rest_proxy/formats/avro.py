@@ -1,10 +1,11 @@
 """Avro: JSON in Avro's own JSON encoding, or with a union's value as it is.
 
 Avro 1.12, "JSON Encoding": a union's value other than null is an object with one member, the name
-of its branch: {"string": "a"}. Callers stumble over that, so a value without its branch's name is
-taken too: by the first branch that it fits. Bytes are texts whose characters are the bytes; a
-logical type is what it is stored as. A field that is left out has its default. What is read has the
-names of the branches, as Confluent's proxy answers.
+of its branch: {"string": "a"}. Many callers leave the name out, so a value without its branch's
+name is accepted too: it is written by the first branch that it fits. Bytes are texts whose
+characters are the bytes; a logical type has the JSON of its underlying type. A field that is left
+out has its default. Values that are read have the names of the branches, as in the answers of
+Confluent's proxy.
 """
 
 import json
@@ -39,7 +40,7 @@ class AvroCodec:
                 parse_schema(_stored(json.loads(reference)), named)
             whole = _with_definitions(_stored(json.loads(text)), dict(named), "")
             self._schema = parse_schema(whole)
-        # fastavro raises whatever its parts raise on schemas that are none.
+        # fastavro raises many kinds of errors for invalid schemas.
         except Exception as error:  # noqa: BLE001
             raise FormatError(f"no Avro schema: {_reason(error)}") from None
         self._types: dict[str, Any] = {}
@@ -222,7 +223,7 @@ class AvroCodec:
 
 
 def _stored(schema: Schema) -> Schema:
-    """Return a schema without its logical types: JSON has what they are stored as."""
+    """Return a schema without its logical types: JSON has their underlying types."""
     match schema:
         case list():
             return [_stored(each) for each in schema]

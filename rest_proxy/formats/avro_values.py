@@ -1,4 +1,4 @@
-"""Avro's types that hold no others, from JSON and to JSON. Pure."""
+"""Avro's types without nested types, from JSON and to JSON. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -86,7 +86,7 @@ _TYPES: Final[dict[str, type]] = {
 
 
 def is_of(kind: str, value: Any) -> bool:
-    """Tell whether a value that was read can be of a type; those with a name are told apart."""
+    """Return whether a value that was read can be of a type; named types are told apart."""
     if kind == "int" and type(value) is int:
         return _INT[0] <= value <= _INT[1]
     return type(value) is _TYPES.get(kind)
@@ -108,7 +108,7 @@ def fixed_bytes(schema: Mapping[str, Any], data: Any, where: str) -> bytes:
 
 
 def json_of(kind: str, value: Any) -> Any:
-    """Return what was read of a type that holds no others; numbers that JSON lacks are texts."""
+    """Return the JSON of a value that was read; numbers that JSON lacks are texts."""
     if kind in ("bytes", "fixed"):
         return value.decode("latin-1")
     if isinstance(value, float):

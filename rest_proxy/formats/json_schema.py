@@ -11,7 +11,7 @@ from rest_proxy.formats.plain import decode_plain, encode_plain
 class JsonSchemaCodec:
     """Owns one schema. `references` are the texts of the schemas it refers to, by name.
 
-    Nothing else is looked up: a reference to an address in the world is refused, never fetched.
+    No other reference is resolved: a reference to a web address is refused, never fetched.
     """
 
     def __init__(self, text: str, references: Mapping[str, str] | None = None) -> None:

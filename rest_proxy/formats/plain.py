@@ -33,7 +33,7 @@ def from_base64(data: Any) -> bytes:
 
 
 def shown(data: Any) -> str:
-    """Return data for a message, cut off where it is long."""
+    """Return data for a message, shortened if it is long."""
     try:
         text = json.dumps(data)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Protobuf: JSON by the rules of proto3's JSON mapping.
 
 The schema is a file, serialized (a FileDescriptorProto), as the registry gives it for
-`format=serialized`. Behind a schema's id stand the places of the message in its file, as zigzag
-numbers: how many, and each; a single 0 stands for the first message (Confluent's wire format).
+`format=serialized`. The schema's id is followed by the indexes of the message in its file, as
+zigzag numbers: their count and each index; a single 0 is the first message (Confluent's format).
 Names are in lower camel case and fields with their default are shown, as Confluent's proxy does.
 """
 
@@ -110,7 +110,7 @@ def _copy(name: str, pool: DescriptorPool) -> None:
 
 
 def read_places(body: bytes) -> tuple[tuple[int, ...], int]:
-    """Read which message it is; return its places and where it begins. Raises FormatError."""
+    """Read the indexes of the message; return them and its start. Raises FormatError."""
     count, at = _zigzag(body, 0)
     if not 0 <= count <= _MAX_PLACES:
         raise FormatError("the bytes name a message that is nested beyond all measure")

@@ -1,4 +1,4 @@
-"""Confluent's wire format: a zero, the schema's id in four bytes, what is encoded with it."""
+"""Confluent's wire format: a zero byte, the schema's id in four bytes, the encoded value."""
 
 from struct import Struct
 from typing import Final
@@ -14,7 +14,7 @@ def framed(schema_id: int, body: bytes) -> bytes:
 
 
 def unframed(data: bytes) -> tuple[int, bytes]:
-    """Return the schema's id and what stands behind it; raises FormatError."""
+    """Return the schema's id and the bytes after it; raises FormatError."""
     if len(data) < _HEADER.size or data[0] != 0:
         raise FormatError("the bytes do not begin with a schema's id: no registry was used")
     return _HEADER.unpack_from(data)[1], data[_HEADER.size :]

@@ -1,4 +1,4 @@
-"""The clients of Kafka: `admin` and `producer` are librdkafka's, all others ask by aiokafka.
+"""The clients of Kafka: `admin` and `producer` use librdkafka, all others use aiokafka.
 
-Whatever Kafka refuses becomes a refusal of ours in `errors`.
+`errors` turns every error of Kafka into a refusal of the proxy.
 """

@@ -1,4 +1,4 @@
-"""librdkafka's admin client for a loop; made for the first question."""
+"""librdkafka's admin client for an event loop; it is made for the first request."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ _TIMEOUT_SECONDS: Final = 10.0
 
 
 def parts() -> Any:
-    """Return the library's module, loaded by the first who asks for it."""
+    """Return the library's module, which is loaded by the first call."""
     return import_module("confluent_kafka.admin")
 
 
@@ -48,7 +48,7 @@ class Admin:
             if assignment is not None:
                 named |= {"num_partitions": len(assignment), "replica_assignment": assignment}
             else:
-                # What is not said, the brokers decide (KIP-464).
+                # The brokers decide on values that are left out (KIP-464).
                 named["num_partitions"] = -1 if partitions is None else partitions
                 named["replication_factor"] = -1 if replication is None else replication
             topic = parts().NewTopic(name, **named)
@@ -93,7 +93,7 @@ class Admin:
         return sorted(each.group_id for each in found.valid)
 
     async def groups(self, group_ids: Sequence[str]) -> list[Any]:
-        """Return descriptions; a group that nobody knows is dead."""
+        """Return descriptions; an unknown group is dead."""
         if not group_ids:
             return []
         try:
@@ -143,7 +143,7 @@ async def _asked(ask: Callable[[], "Future[Any]"]) -> Any:
         future = ask()
     except KafkaException as error:
         raise refusal_of(error) from None
-    # What librdkafka does not take: an empty name, a number beyond its type.
+    # librdkafka refuses an empty name, and a number beyond its type.
     except (ValueError, TypeError, OverflowError) as error:
         raise bad_request(str(error)) from None
     return await _result(future)

@@ -1,6 +1,6 @@
-"""Settings of clients, as librdkafka has them and as aiokafka has them. Pure.
+"""The settings of clients, in the forms of librdkafka and of aiokafka. Pure.
 
-They are given as `client.NAME` with librdkafka's names, which are Java's for the most part.
+They are given as `client.NAME` with librdkafka's names, most of which are the same in Java.
 """
 
 import re
@@ -31,7 +31,7 @@ class ClientSettingsError(ValueError):
 
 
 def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict[str, Any]:
-    """Return what clients of librdkafka are told; raises ClientSettingsError."""
+    """Return the settings for clients of librdkafka; raises ClientSettingsError."""
     unknown = sorted(said.keys() - KNOWN)
     if unknown:
         raise ClientSettingsError(
@@ -44,7 +44,7 @@ def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict
 
 
 def aiokafka_settings(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate settings of librdkafka; raises ClientSettingsError for files that are none."""
+    """Translate settings of librdkafka; raises ClientSettingsError for invalid files."""
     protocol = str(told.get("security.protocol", "PLAINTEXT")).upper()
     settings: dict[str, Any] = {
         "bootstrap_servers": told["bootstrap.servers"],

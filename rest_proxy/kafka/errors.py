@@ -1,4 +1,4 @@
-"""Kafka's errors as refusals: by its code, with its reason."""
+"""Turns Kafka's errors into refusals, by error code and with the reason."""
 
 from typing import Any, Final
 
@@ -68,7 +68,7 @@ def refusal_of_code(code: int, message: str = "") -> RestError:
 
 
 def refusal_of(error: Any) -> RestError:
-    """Return the refusal of what a client raised or reported."""
+    """Return the refusal for an error that a client raised or reported."""
     if isinstance(error, KafkaConnectionError | NodeNotReadyError | OSError | TimeoutError):
         reason = str(error) or type(error).__name__
         return RestError(BROKER_NOT_AVAILABLE, f"Kafka cannot be reached: {reason}")

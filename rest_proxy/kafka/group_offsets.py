@@ -1,8 +1,8 @@
-"""What groups have committed: read, and set from outside, on aiokafka's connections.
+"""Reads and sets the committed offsets of groups, on aiokafka's connections.
 
-librdkafka's admin client does not outlive the answer that a group's coordinator is another one by
-now: the process ends in `rd_kafka_cgrp_op` (librdkafka, issue 5040). It also hands out metadata
-that it has freed.
+librdkafka's admin client crashes after an answer that the coordinator of a group has changed: the
+process ends in `rd_kafka_cgrp_op` (librdkafka, issue 5040). It also returns metadata that it has
+freed.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ class Committed(NamedTuple):
 
 
 class GroupOffsets:
-    """Asks groups' coordinators; every call raises RestError."""
+    """Sends requests to groups' coordinators; every call raises RestError."""
 
     def __init__(self, client: AIOKafkaClient) -> None:
         self._client = client
 
     async def committed(self, group_id: str) -> dict[Partition, Committed]:
-        """Return what a group has committed; nothing for a group that nobody knows."""
+        """Return the committed offsets of a group; none for an unknown group."""
         return await self._until_answered(lambda: self._fetch(group_id))
 
     async def commit(self, group_id: str, offsets: Mapping[Partition, int]) -> None:
@@ -47,7 +47,7 @@ class GroupOffsets:
         await self._until_answered(lambda: self._commit(group_id, offsets))
 
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer: who is the coordinator may change at any time."""
+        """Repeat a request until it is answered, because the coordinator may change."""
         last: Exception | None = None
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):

@@ -1,4 +1,4 @@
-"""What brokers know of the cluster, asked anew for each question over one connection per broker."""
+"""The metadata of the cluster, requested for each call over one connection per broker."""
 
 import asyncio
 import logging
@@ -83,7 +83,7 @@ class Cluster:
 
 
 class ConfigEntry(NamedTuple):
-    """One setting, in the order in which brokers tell it."""
+    """One setting, with its fields in the order of the brokers' answer."""
 
     name: str
     value: str | None
@@ -106,7 +106,7 @@ class Reassignment:
 
 
 class Brokers:
-    """Owns a client of aiokafka; whoever asks before it is connected gets a refusal, 503."""
+    """Owns a client of aiokafka; a call before it is connected is refused, 503."""
 
     def __init__(self, client_settings: Mapping[str, Any]) -> None:
         self._client = AIOKafkaClient(request_timeout_ms=_REQUEST_TIMEOUT_MS, **client_settings)
@@ -115,7 +115,7 @@ class Brokers:
         self._cluster_id: str | None = None
 
     async def connect(self) -> None:
-        """Return when it is connected: brokers that are away are waited for."""
+        """Return when it is connected; wait while no broker can be reached."""
         is_said = False
         while not self._connected.is_set():
             try:
@@ -183,7 +183,7 @@ class Brokers:
             raise refusal_of_code(code, message or "")
 
     async def reassignments(self) -> list[Reassignment]:
-        """Return the reassignments that go on; raises RestError."""
+        """Return the reassignments under way; raises RestError."""
         controller = (await self.cluster()).controller_id
         request = ListPartitionReassignments0(_REQUEST_TIMEOUT_MS, None, {})
         answer = await self._ask(request, first=controller)
@@ -200,7 +200,7 @@ class Brokers:
     ) -> dict[tuple[str, int], int]:
         """Return partitions' offsets at a time in milliseconds, EARLIEST or LATEST.
 
-        Where no record is so late, it is -1. Raises RestError, also for a partition without leader.
+        It is -1 if no record is that late. Raises RestError, also for a partition without leader.
         """
         wanted = set(places)
         if not wanted:
@@ -246,7 +246,7 @@ class Brokers:
         return await self._ask(MetadataRequest(topics, allow_auto_topic_creation=False))
 
     async def _ask(self, request: Any, first: int | None = None) -> Any:
-        """Ask a broker, and the next one when it does not answer."""
+        """Send a request to a broker, and to the next one if it does not answer."""
         if not self._connected.is_set():
             raise RestError(BROKER_NOT_AVAILABLE, "Kafka cannot be reached yet.")
         try:
@@ -258,7 +258,7 @@ class Brokers:
                     return await self._client.send(node, request)
                 except _DID_NOT_ANSWER as error:
                     failure = error
-            # Whoever answered before may be gone for good: look who is there.
+            # The known brokers may be gone for good, so the list is requested again.
             await self._client.force_metadata_update()
             raise failure
         except (KafkaError, OSError) as error:
@@ -276,5 +276,5 @@ def _topic(code: int, name: str, is_internal: bool, partitions: Iterable[Any]) -
 
 
 def _told(kind: int, name: str) -> int | None:
-    """Return the broker that alone can answer for a resource, None where each can."""
+    """Return the only broker that can answer for a resource, None if every broker can."""
     return int(name) if kind == BROKER_RESOURCE and name else None

@@ -1,8 +1,8 @@
-"""Records sent, by librdkafka's producer; made for the first record.
+"""Sends records by librdkafka's producer, which is made for the first record.
 
-Deliveries are reported in a thread of ours and handed to the loop in batches: one wake-up for all
-that were delivered meanwhile. What waits for brokers is bounded by `queue.buffering.max.kbytes`;
-beyond that a record is refused, 42901.
+Deliveries are reported in a separate thread and passed to the loop in batches: one wake-up for all
+reports that have arrived. `queue.buffering.max.kbytes` limits the records that wait for brokers;
+beyond it a record is refused, 42901.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "acks": "all",
     "enable.idempotence": True,
     "linger.ms": 1,
-    # As Kafka's producer: records of one key meet in one partition, whoever writes them.
+    # Like Kafka's producer: records of one key are in one partition, for all producers.
     "partitioner": "murmur2_random",
     "queue.buffering.max.kbytes": 65_536,
-    # The brokers say what is too large.
+    # The brokers decide which records are too large.
     "message.max.bytes": 10 << 20,
     "message.timeout.ms": 30_000,
-    # So long a topic may take to become known after it was created by its first record.
+    # The time until a topic is known after its first record has created it.
     "topic.metadata.propagation.max.ms": 5_000,
 }
 _POLL_SECONDS: Final = 0.5
@@ -38,7 +38,7 @@ _QUEUE_FULL: Final = 42901
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is sent."""
+    """A record to send."""
 
     key: bytes | None
     value: bytes | None
@@ -49,7 +49,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Where a record is."""
+    """The place of a record."""
 
     partition: int
     offset: int
@@ -57,11 +57,11 @@ class Delivered:
 
 
 Report = tuple["asyncio.Future[Delivered]", Any, Any]
-"""Who waits, what went wrong, and the message."""
+"""The future that waits, the error, and the message."""
 
 
 class Sender:
-    """Owns the producer and the thread that its reports come in."""
+    """Owns the producer and the thread of its reports."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {**_DEFAULTS, **settings}
@@ -73,7 +73,7 @@ class Sender:
         self._reports: list[Report] = []
 
     def send(self, topic: str, record: Record) -> "asyncio.Future[Delivered]":
-        """Send a record; what is returned raises RestError when it is not delivered."""
+        """Send a record; the returned future raises RestError if it is not delivered."""
         producer = self._producer or self._start()
         future: asyncio.Future[Delivered] = self._loop.create_future()
         named: dict[str, Any] = {}
@@ -101,7 +101,7 @@ class Sender:
         return future
 
     async def close(self) -> None:
-        """Wait until what was sent is there, or has failed."""
+        """Wait until all records are delivered or have failed."""
         if self._producer is None:
             return
         await asyncio.to_thread(self._producer.flush, 10.0)
@@ -133,7 +133,7 @@ class Sender:
         self._resolve(iter(reports))
 
     def _resolve(self, reports: Iterator[Report]) -> None:
-        """Resolve some, and the others in the loop's next turn."""
+        """Resolve some reports, and the others in the next turn of the loop."""
         done = 0
         for future, error, message in islice(reports, _REPORTS_PER_TURN):
             done += 1

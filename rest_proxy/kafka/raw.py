@@ -1,7 +1,7 @@
 """Requests to brokers that librdkafka's admin client does not have, over connections of aiokafka.
 
-DescribeConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): librdkafka does not ask for what
-holds for all brokers, and of synonyms its Python client keeps one of each name.
+DescribeConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): librdkafka does not request settings
+of all brokers, and its Python client keeps only one synonym of each name.
 ListPartitionReassignments (KIP-455).
 """
 

@@ -1,4 +1,4 @@
-"""`/consumers/{group}`: instances made and deleted, what they read from, where they are."""
+"""`/consumers/{group}`: creates and deletes instances, sets their partitions and positions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -139,7 +139,7 @@ def _place(request: web.Request) -> tuple[str, str]:
     return request.match_info["group"], request.match_info["instance"]
 
 
-# --- what it reads from ---
+# --- subscriptions and assignments ---
 
 
 async def post_subscription(request: web.Request) -> web.Response:
@@ -198,7 +198,7 @@ async def get_assignments(request: web.Request) -> web.Response:
     return shown(request, {"partitions": [{"topic": t, "partition": p} for t, p in partitions]})
 
 
-# --- where it is ---
+# --- positions and offsets ---
 
 
 async def post_positions(request: web.Request) -> web.Response:
@@ -246,14 +246,14 @@ async def post_offsets(request: web.Request) -> web.Response:
             only(each, "topic", "partition", "offset", "metadata")
             metadata = text_field(each, "metadata", is_needed=False) or ""
             offsets[_partition(each)] = ((whole_field(each, "offset") or 0) + 1, metadata)
-    # The answer says that they are committed, also with async=true, which allows it to say less.
+    # The offsets are committed before the answer, also with async=true, which does not require it.
     async with request.app[PROXY].instances.use(*_place(request)) as instance:
         await instance.commit(offsets)
     return shown(request, [])
 
 
 async def get_offsets(request: web.Request) -> web.Response:
-    """What the group has committed; the partitions are in the request's body."""
+    """Answer the committed offsets; the partitions are in the request's body."""
     proxy = request.app[PROXY]
     body = await body_of(request, is_optional=True)
     if not body:

@@ -1,7 +1,7 @@
-"""`POST /topics/{topic}` and `.../partitions/{partition}`: records sent, all of one format.
+"""`POST /topics/{topic}` and `.../partitions/{partition}`: sends records of one format.
 
-A body is checked whole before the first record is sent; a record that Kafka refuses has its error
-in its place, and the others are there.
+The whole body is checked before the first record is sent. If Kafka refuses a record, its error is
+at its place in the answer, and the other records are written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ async def _produce(request: web.Request, partition: int | None) -> web.Response:
 async def _sent(
     proxy: Proxy, topic: str, records: Sequence[Record], turns: Turns
 ) -> list[Delivered | RestError]:
-    """Send records; return what became of each."""
+    """Send records; return the result of each."""
     sending = []
     for record in records:
         sending.append(proxy.sender.send(topic, record))

@@ -1,7 +1,7 @@
-"""`GET /consumers/{group}/instances/{instance}/records`: what an instance reads.
+"""`GET /consumers/{group}/instances/{instance}/records`: reads the records of an instance.
 
-Besides what Confluent's proxy answers, a record has its timestamp, and its headers where it has
-some (key and value, the value in base64).
+In addition to the fields of Confluent's proxy, a record has its timestamp, and its headers if it
+has any (key and value, the value in base64).
 """
 
 import base64
@@ -43,7 +43,7 @@ async def get_records(request: web.Request) -> web.Response:
 
 
 def _parameter(request: web.Request, name: str) -> int | None:
-    """Return a number of the query; none and a negative one stand for no limit of its own."""
+    """Return a number of the query; a missing or negative number means no limit."""
     text = request.query.get(name)
     if text is None:
         return None
@@ -84,7 +84,7 @@ def _giver(proxy: Proxy, kind: Format) -> Callable[[ConsumerRecord], Awaitable[d
 
 
 async def _decoded_key(proxy: Proxy, kind: Format, data: bytes | None) -> Any:
-    """Decode a key. One that was written without a registry is a text, or else base64.
+    """Decode a key. A key that was written without a registry is a text, or base64.
 
     Most records whose values have a schema have plain texts as keys.
     """

@@ -1,4 +1,4 @@
-"""`/topics` and `/brokers`: what there is."""
+"""`/topics` and `/brokers`: lists of topics, partitions and brokers."""
 
 from typing import Any
 

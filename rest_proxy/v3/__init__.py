@@ -1,5 +1,5 @@
 """Version 3: clusters, brokers, topics, settings, groups, access control lists, records.
 
-`shapes` is how answers look (pure); each other file has the calls of one kind. Beyond Confluent's,
-groups can be deleted and their offsets reset.
+`shapes` makes the objects of answers (pure); each other file has the calls of one kind. In addition
+to Confluent's calls, groups can be deleted and their offsets reset.
 """

@@ -1,4 +1,4 @@
-"""`/v3/clusters/{cluster}/acls`: who may do what."""
+"""`/v3/clusters/{cluster}/acls`: access control lists."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -38,7 +38,7 @@ async def get_acls(request: web.Request) -> web.Response:
 
 
 async def delete_acls(request: web.Request) -> web.Response:
-    """Delete what a filter matches, and answer with it. An empty filter is refused."""
+    """Delete the ACLs that a filter matches, and answer them. An empty filter is refused."""
     place = await place_of(request)
     if not request.query:
         raise bad_request(
@@ -69,7 +69,7 @@ async def post_acls(request: web.Request) -> web.Response:
 
 
 def _filter(request: web.Request) -> Any:
-    """Return the filter of the query; what is left out is any."""
+    """Return the filter of the query; a field that is left out matches any value."""
     admin = parts()
 
     query = request.query
@@ -88,7 +88,7 @@ def _filter(request: web.Request) -> Any:
 
 
 def _binding(body: Mapping[str, Any]) -> Any:
-    """Return an ACL; raises RestError for one that says not everything, or `ANY`."""
+    """Return an ACL; raises RestError if a field is missing or `ANY`."""
     admin = parts()
 
     only(body, *_FIELDS)

@@ -1,4 +1,4 @@
-"""`/v3/clusters`: the cluster, its brokers and the replicas they have."""
+"""`/v3/clusters`: the cluster, its brokers and their replicas."""
 
 from aiohttp import web
 
@@ -12,7 +12,7 @@ CLUSTER = "/v3/clusters/{cluster}"
 
 
 async def place_of(request: web.Request) -> Place:
-    """Return where the cluster of the path is; raises RestError, 404, for another one."""
+    """Return the address of the path's cluster; raises RestError, 404, for another one."""
     proxy, cluster_id = request.app[PROXY], request.match_info["cluster"]
     await proxy.check_cluster(cluster_id)
     return Place(proxy.base_url(request), cluster_id)
@@ -60,7 +60,7 @@ async def get_broker(request: web.Request) -> web.Response:
 
 
 async def get_broker_replicas(request: web.Request) -> web.Response:
-    """Every replica that a broker has."""
+    """Answer every replica of a broker."""
     place, broker_id = await place_of(request), number_of(request, "broker")
     brokers = request.app[PROXY].brokers
     if broker_id not in [each.broker_id for each in (await brokers.cluster()).brokers]:

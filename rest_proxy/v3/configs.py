@@ -30,17 +30,17 @@ _OPERATIONS: Final = {"SET": SET, "DELETE": DELETE}
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What has settings: a topic, a broker, or all brokers."""
+    """The owner of settings: a topic, a broker, or all brokers."""
 
     kind: str
     parts: tuple[str | int, ...]
     """The path of its settings."""
     pairs: tuple[tuple[str, str | int], ...]
     setting: str
-    """What a setting is called in its name."""
+    """The part of a setting's resource name that names its owner."""
     fields: Mapping[str, Any]
     resource: tuple[int, str]
-    """What Kafka calls it: its kind and its name."""
+    """Its resource type and its name in Kafka."""
 
 
 def _of_topic(name: str) -> Owner:
@@ -65,7 +65,7 @@ def _of_all_brokers() -> Owner:
 
 
 async def _owner(request: web.Request) -> Owner:
-    """Return whose settings the path names; raises RestError, 404."""
+    """Return the owner of the settings in the path; raises RestError, 404."""
     proxy = request.app[PROXY]
     if "topic" in request.match_info:
         return _of_topic((await topic_named(proxy, request.match_info["topic"])).name)

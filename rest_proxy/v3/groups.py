@@ -1,7 +1,7 @@
-"""`/v3/clusters/{cluster}/consumer-groups`: groups, their members, how far behind they are.
+"""`/v3/clusters/{cluster}/consumer-groups`: groups, their members and their lag.
 
-Beyond Confluent's: a group can be deleted, and its offsets reset: to the beginning, the end, a time
-or offsets. Kafka refuses both while the group has members (40903).
+In addition to Confluent's calls, a group can be deleted, and its offsets can be reset to the
+beginning, the end, a time or given offsets. Kafka refuses both while the group has members (40903).
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a group is behind in one partition, and which member has it."""
+    """The lag of a group in one partition, and the member that has the partition."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class Lag:
 
     @property
     def lag(self) -> int:
-        # The end may be that of a moment before the commit.
+        # The end may have been read before a later commit.
         return max(0, self.log_end_offset - self.current_offset)
 
 
@@ -79,9 +79,9 @@ def _group(place: Place, found: Any) -> Json:
 
 
 def _is_mixed(found: Any) -> bool:
-    """Tell whether members of both protocols are in a group of the newer one (KIP-848).
+    """Return whether members of both protocols are in a group of the newer one (KIP-848).
 
-    Only its members of the older protocol are told no target assignment.
+    Only its members of the older protocol have no target assignment.
     """
     if found.type.name != "CONSUMER" or not found.members:
         return False
@@ -270,8 +270,8 @@ async def delete_group(request: web.Request) -> web.Response:
 
 
 async def patch_offsets(request: web.Request) -> web.Response:
-    """Reset offsets: {"to": "earliest" or "latest" or a time} for all or some partitions, or each
-    partition's own. The answer has the lags as they are then.
+    """Reset offsets: {"to": "earliest" or "latest" or a time} for all or some partitions, or an
+    offset for each partition. The answer has the new lags.
     """
     place, proxy = await place_of(request), request.app[PROXY]
     body = await json_body(request)

@@ -1,4 +1,4 @@
-"""How many records and bytes version 3 takes in a second. Pure: time is an argument."""
+"""Limits the records and bytes per second of version 3. Pure: time is an argument."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class _Bucket:
     at: float
 
     def take(self, amount: float, now_seconds: float) -> bool:
-        """Take an amount if some is left; what is more than that is paid for later."""
+        """Take an amount if some is left; the excess delays later calls."""
         self.level = min(self.per_second, self.level + (now_seconds - self.at) * self.per_second)
         self.at = now_seconds
         if self.level <= 0:
@@ -32,7 +32,7 @@ class RateLimit:
     _buckets: list[_Bucket] = field(default_factory=list)
 
     def check(self, size_bytes: int, now_seconds: float) -> None:
-        """Raise RestError, 42901, for a record that is too many."""
+        """Raise RestError, 42901, for a record above the rate."""
         if self.records_per_second is None:
             return
         if not self._buckets:

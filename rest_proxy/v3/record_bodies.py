@@ -1,4 +1,4 @@
-"""One record of version 3: checked, encoded, sent, and the report of what became of it."""
+"""Checks, encodes and sends one record of version 3, and makes its report."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class EncodedRecord:
-    """A record that can be sent, and what its report says of key and value."""
+    """A record that can be sent, and the parts of its report for key and value."""
 
     __slots__ = ("parts", "record")
 
@@ -43,7 +43,7 @@ class EncodedRecord:
         return len(self.record.key or b"") + len(self.record.value or b"")
 
     def report(self, cluster_id: str, topic: str, delivered: Delivered) -> Json:
-        """Return the report of a record that is in Kafka."""
+        """Return the report of a delivered record."""
         at_ms = delivered.timestamp_ms
         return {
             "error_code": 200,
@@ -136,7 +136,7 @@ def _refuse_schema(part: str, kind: Format, told: Json) -> None:
 async def _schema(
     proxy: Proxy, topic: str, part: str, kind: Format | None, told: Json
 ) -> KnownSchema:
-    """Return the schema that is named, the newest one of the subject if none is."""
+    """Return the named schema, or the newest one of the subject if none is named."""
     schema_id = whole_field(told, "schema_id", is_needed=False)
     version = whole_field(told, "schema_version", is_needed=False)
     text = text_field(told, "schema", is_needed=False)

@@ -1,8 +1,8 @@
-"""`POST .../records` and `.../records:batch`: records sent, each with a report of its own.
+"""`POST .../records` and `.../records:batch`: sends records, and answers a report for each.
 
-A stream of records is one request: objects follow each other in its body, reports come back in
-their order while it still arrives. A record that cannot be sent has a report with its reason; a
-body that is no JSON ends the stream with one.
+A stream of records is one request: objects follow each other in its body, and reports are returned
+in the same order while the body still arrives. A record that cannot be sent has a report with the
+reason; invalid JSON in the body ends the stream with such a report.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from rest_proxy.web.media import JSON, check_v3_body
 from rest_proxy.web.turns import Turns
 
 _MAX_PENDING: Final = 1000
-"""Reports of one stream that are not there yet: then the body is not read on."""
+"""The limit of records of one stream without a report; above it the body is not read."""
 _CHUNK_BYTES: Final = 1 << 16
 _MS: Final = 1000
 RATE_LIMIT: Final = web.AppKey("rate_limit", RateLimit)
@@ -37,7 +37,7 @@ Pending = tuple[EncodedRecord, "asyncio.Future[Delivered]"] | RestError
 
 
 class RecordStream:
-    """One request. Reads, sends and reports side by side, each waiting for the next."""
+    """One request. Reading, sending and reporting run at the same time."""
 
     def __init__(self, request: web.Request, cluster_id: str) -> None:
         self._request = request
@@ -54,12 +54,12 @@ class RecordStream:
         self._response: web.StreamResponse | None = None
 
     async def answer(self) -> web.StreamResponse:
-        """Return the response, which has been sent. Raises RestError if nothing was sent yet."""
+        """Return the response after sending it. Raises RestError before the first report."""
         reading = spawn(self._read())
         try:
             await self._report()
         finally:
-            # A caller that is gone reads no report: what is still to be sent, is not.
+            # The caller has closed the connection: the remaining records are not sent.
             reading.cancel()
             await asyncio.wait([reading])
         assert self._response is not None, "a stream without a record is refused"
@@ -109,7 +109,7 @@ class RecordStream:
             await self._response.write(write_json(await self._shown(pending)) + b"\r\n")
 
     async def _begin(self, first: Pending) -> web.StreamResponse:
-        # A refusal of the body and not of a record: nothing was sent, so the status can say it.
+        # The body is refused and no record was sent, so the status can carry the refusal.
         if isinstance(first, RestError) and first.error_code in (400, 413):
             raise first
         response = web.StreamResponse(headers={"Content-Type": JSON})

@@ -1,4 +1,4 @@
-"""The objects of version 3: each with its kind, its address and its name; relations as addresses.
+"""The objects of version 3, with kind, address and name; related objects are addresses.
 
 Pure. A field that Kafka does not know is null.
 """
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the objects of one cluster are: an address without a slash at its end."""
+    """The address of the objects of one cluster, without a slash at its end."""
 
     base: str
     cluster_id: str

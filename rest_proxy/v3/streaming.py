@@ -1,8 +1,9 @@
 """JSON objects that follow each other in a body that may never end. Pure.
 
-`feed` takes what came and gives the objects that are whole. A text that is not whole is parsed
-again with more of it, so that is done only where it can be whole, and never for more than eight
-times the bytes that came: who sends one string in small pieces cannot keep a processor busy.
+`feed` takes the received bytes and returns the complete objects. An incomplete text is parsed again
+when more has arrived. This is done only at places where the text can be complete, and for at most
+eight times the received bytes: a client that sends one string in small pieces cannot use up a
+processor.
 """
 
 import codecs
@@ -18,7 +19,7 @@ _GROWTH: Final = 1.5
 
 
 class ObjectStream:
-    """Owns what came and is not whole yet; at most `limit_bytes` characters of it."""
+    """Owns the received text that is not complete yet, at most `limit_bytes` characters."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -29,7 +30,7 @@ class ObjectStream:
         self._last_try = 0
 
     def feed(self, data: bytes, *, is_last: bool = False) -> Iterator[Any]:
-        """Give the objects that are whole now; raises RestError."""
+        """Return the complete objects; raises RestError."""
         self._received += len(data)
         try:
             self._text += self._decoder.decode(data, final=is_last)
@@ -64,7 +65,7 @@ class ObjectStream:
 
 
 def _checked(value: Any) -> Any:
-    """Return a record; raises RestError for what people send instead."""
+    """Return a record; raises RestError for other JSON, with a hint for common mistakes."""
     if isinstance(value, list):
         raise bad_request("Records are not in an array: send one JSON object after the other.")
     if isinstance(value, dict) and "records" in value:

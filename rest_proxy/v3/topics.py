@@ -91,7 +91,7 @@ def _shown_without_topic(
     replication: int | None,
     assignment: list[list[int]] | None,
 ) -> dict[str, Any]:
-    """Return a topic that could be created; what the brokers would decide is 0."""
+    """Return a topic that could be created; numbers that the brokers would decide are 0."""
     shown = shapes.topic(place, Topic(name, False, ()))
     shown["partitions_count"] = len(assignment) if assignment else partitions or 0
     shown["replication_factor"] = len(assignment[0]) if assignment else replication or 0
@@ -171,7 +171,7 @@ async def get_partition(request: web.Request) -> web.Response:
 
 
 async def get_offset(request: web.Request) -> web.Response:
-    """The first and the next offset, or the one of `offset_type`."""
+    """Answer the first and the next offset, or the one of `offset_type`."""
     place, topic = await place_of(request), await _topic(request)
     found = topic.partition(number_of(request, "partition"))
     wanted = request.query.get("offset_type")

@@ -1,1 +1,1 @@
-"""HTTP: whom the proxy answers, what a body may be, addresses in answers."""
+"""HTTP: the guard of the proxy, the limits of bodies, the addresses in answers."""

@@ -1,8 +1,8 @@
-"""The addresses that answers name: as the caller reaches this proxy, also through others. Pure.
+"""The addresses in answers: those by which the caller reaches this proxy. Pure.
 
-Scheme and host are those of `advertised.listeners`; else `host.name` with the port; else what
-proxies in front say (`Forwarded`, RFC 7239; `X-Forwarded-Proto`, `-Host`, `-Port`, `-Prefix`), else
-the request's own. A value that is no host or no path is passed over: it comes from outside.
+Scheme and host are those of `advertised.listeners`; otherwise `host.name` with the port; otherwise
+those in the headers of reverse proxies (`Forwarded`, RFC 7239; `X-Forwarded-Proto`, `-Host`,
+`-Port`, `-Prefix`); otherwise the request's own. An invalid host or path in a header is ignored.
 """
 
 import re
@@ -18,7 +18,7 @@ _SCHEMES: Final = ("http", "https")
 def base_url(
     headers: Mapping[str, str], *, scheme: str, host: str, advertised: str, host_name: str
 ) -> str:
-    """Return the address without a slash at its end; `host` is where the request came in."""
+    """Return the address without a slash at its end; `host` is that of the request."""
     forwarded = _forwarded(headers.get("Forwarded", ""))
     told_scheme = _first(headers.get("X-Forwarded-Proto")) or forwarded.get("proto", "")
     scheme = told_scheme.lower() if told_scheme.lower() in _SCHEMES else scheme
@@ -44,7 +44,7 @@ def _authority(
 
 
 def _first(value: str | None) -> str:
-    """Return what the proxy nearest to the caller said."""
+    """Return the value of the proxy nearest to the caller."""
     return (value or "").partition(",")[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""What goes out: JSON, refusals, and whatever goes wrong as a refusal."""
+"""The answers of the proxy: JSON, and every error as a refusal."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ def answer(body: Any, status: int = 200, content_type: str = JSON) -> web.Respon
     try:
         data = write_json(body)
     except UnicodeEncodeError:
-        # What JSON may hold and UTF-8 may not: half of a surrogate pair.
+        # Half of a surrogate pair is valid in JSON and invalid in UTF-8.
         data = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
     return web.Response(body=data, status=status, content_type=content_type)
 
@@ -37,7 +37,7 @@ def refusal(error: RestError, content_type: str = JSON) -> web.Response:
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn whatever goes wrong into {error_code, message}."""
+    """Turn every error into {error_code, message}."""
     try:
         return await handler(request)
     except RestError as error:
@@ -49,7 +49,7 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
             answered.headers["Allow"] = error.headers["Allow"]
         return answered
     except (ConnectionError, web.RequestPayloadError):
-        # The caller is gone, or sent half a body.
+        # The caller has closed the connection, or sent an incomplete body.
         return refusal(RestError(400, "The request's body ended early."))
     # The outermost edge of a request: a bug answers 500 and is logged.
     except Exception:

@@ -1,4 +1,4 @@
-"""What comes in a body, read whole and checked; and the fields of what came."""
+"""Reads and checks whole bodies, and the fields of their objects."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from rest_proxy.json_text import NotJsonError, decode_utf8, read_json
 from rest_proxy.refusals import RestError, bad_payload, bad_request, too_large
 
 SMALL_BODY_BYTES: Final = 1 << 20
-"""Of every call that has no records: such a body is read in one go."""
+"""The limit for calls without records, whose body is read at once."""
 BODY_SECONDS: Final = 30.0
 _LONG: Final = (1 << 63) - 1
 
@@ -36,7 +36,7 @@ async def read_text(request: web.Request, limit_bytes: int = SMALL_BODY_BYTES) -
 
 
 async def read_object(request: web.Request, *, is_optional: bool = False) -> dict[str, Any]:
-    """Return a body that is a JSON object; none is an empty one where that is allowed."""
+    """Return a body that is a JSON object; a missing body is an empty object if allowed."""
     text = await read_text(request)
     if is_optional and not text.strip():
         return {}
@@ -52,7 +52,7 @@ async def read_object(request: web.Request, *, is_optional: bool = False) -> dic
 
 
 def only(body: Mapping[str, Any], *names: str) -> None:
-    """Raise RestError for a field that is none of these: nothing is accepted and ignored."""
+    """Raise RestError for an unknown field: no field is accepted and ignored."""
     unknown = sorted(body.keys() - set(names))
     if unknown:
         raise bad_payload(f"unknown field {unknown[0]!r}; there are {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Media types: which embedded format a body has, and which one a caller wants. Pure.
+"""Media types: the embedded format of a body, and the format that a caller accepts. Pure.
 
 Confluent's version 2 has `application/vnd.kafka.FORMAT.v2+json` for records, and
 `application/vnd.kafka.v2+json` for everything else.
@@ -13,7 +13,7 @@ from rest_proxy.refusals import RestError, wrong_media_type
 V2: Final = "application/vnd.kafka.v2+json"
 JSON: Final = "application/json"
 FORMATS: Final = tuple(each for each in Format if each is not Format.STRING)
-"""Those of version 2."""
+"""The media types of version 2."""
 _RECORDS: Final = re.compile(r"application/vnd\.kafka\.([a-z]+)\.v2\+json")
 _ANY: Final = ("*/*", "application/*")
 
@@ -65,7 +65,7 @@ def wanted_format(accept: str | None) -> Format | None:
 
 
 def _accepted(accept: str | None) -> list[str]:
-    """Return what an Accept header names, best first."""
+    """Return the media types of an Accept header, best first."""
     ranked = []
     for part in (accept or "*/*").split(","):
         name, _, rest = part.partition(";")

@@ -1,4 +1,4 @@
-"""Long work on the loop, cut so that others have their turns."""
+"""Splits long work on the event loop, so that other requests are served in between."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ _TURN_SECONDS: Final = 0.01
 
 
 class Turns:
-    """Lets others have the loop when this has had it for a hundredth of a second."""
+    """Yields to the loop when the work has run for a hundredth of a second."""
 
     def __init__(self, now_seconds: Callable[[], float]) -> None:
         self._now_seconds = now_seconds

@@ -4,13 +4,13 @@
     forwarding    sends writing requests to the instance that writes
     leader        elects that instance: one member of a Kafka group
     topic         the log; all instances read it, the leader writes it
-    changes       what a writing request does, as records: pure
-    candidates    what a request brings, and what it would store: pure
-    domain        what is known: a fold over the records, pure
-    questions     what the decisions ask about schemas
-    judge         answers: `schema_types` says what a schema is, `compatibility` what may follow it
-    judging       the processes in which it answers
-    turns         lets one large text be read between two looks at the network
+    changes       decides a writing request: returns records, pure
+    candidates    the schema of a request, before and after it is parsed: pure
+    domain        the state: a fold over the records, pure
+    questions     the questions of the decisions about schemas
+    judge         answers them: `schema_types` parses schemas, `compatibility` compares versions
+    judging       the processes in which `judge` runs
+    turns         splits the reading of a large text, so that other requests are served in between
     records, metadata, subjects, refusals
                   the vocabulary: records, their shapes, names and errors
 

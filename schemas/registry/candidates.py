@@ -20,7 +20,7 @@ _REFERENCES_CHARACTERS: Final = 8 << 20
 
 
 class SchemaRequest(NamedTuple):
-    """The body of a request that brings a schema."""
+    """The body of a request with a schema."""
 
     content: Content
     schema_id: int | None = None
@@ -30,10 +30,10 @@ class SchemaRequest(NamedTuple):
 
     @property
     def form(self) -> str:
-        """The format in which the schema came, for an answer that its sender understands.
+        """The format of the schema in the request, for an answer that its sender understands.
 
         Confluent's clients for Python and C send a Protobuf schema as a descriptor in base64, and
-        take the text in the answer for one. Every other file has a semicolon or a brace.
+        expect one in the answer. The text of a schema has a semicolon or a brace.
         """
         is_file = any(mark in self.content.schema for mark in ";{")
         return "serialized" if self.content.schema_type == "PROTOBUF" and not is_file else ""
@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
 
 
 def read_request(body: Any, *, is_normalized: bool) -> SchemaRequest:
-    """Read a request's JSON. Raises RegistryError, 42201, for what is none."""
+    """Read a request's JSON. Raises RegistryError, 42201, for an invalid body."""
     if not isinstance(body, dict) or not isinstance(body.get("schema"), str) or not body["schema"]:
         raise refusals.invalid_schema("Empty schema")
     schema_type = body.get("schemaType") or AVRO
@@ -93,7 +93,7 @@ def _is_integer(number: Any) -> bool:
 
 
 def _number(body: dict[str, Any], name: str) -> int | None:
-    """Read an id or version; what clients send for none is not one."""
+    """Read an id or version; None for the values that clients send for none."""
     number = body.get(name)
     lowest = 0 if name == "id" else 1
     if number is None or (_is_integer(number) and number < lowest):
@@ -104,7 +104,7 @@ def _number(body: dict[str, Any], name: str) -> int | None:
 
 
 def candidate(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Candidate:
-    """Return what a request would store. Raises RegistryError, 42201, and Unanswered."""
+    """Return the content that a request would store. Raises RegistryError, 42201, Unanswered."""
     asked = request.content
     references = tuple(_with_version(registry, subject, each) for each in asked.references)
     asked = replace(asked, references=references)
@@ -116,7 +116,7 @@ def candidate(registry: Registry, subject: str, request: SchemaRequest, ask: Ask
 
 
 def _with_version(registry: Registry, subject: str, reference: Reference) -> Reference:
-    """Give a reference to the newest version, which is -1, the number of that version."""
+    """Replace -1, the newest version, in a reference by the number of that version."""
     if reference.version != LATEST:
         return reference
     target = parse_subject(subject).relative(reference.subject).qualified
@@ -134,10 +134,10 @@ def _no_reference(reference: Reference) -> RegistryError:
 
 
 def named_by(registry: Registry, subject: str, content: Content) -> Named:
-    """Return what a schema refers to, each after what it needs itself. Raises RegistryError."""
+    """Return the references of a schema, each after its own references. Raises RegistryError."""
     found: dict[Place, tuple[str, str]] = {}
     size = 0
-    # A stack of its own: a chain of references may be longer than Python's.
+    # An explicit stack: a chain of references may be longer than Python's own stack.
     waiting: list[tuple[str, Reference | None, Iterator[Reference]]] = [
         (subject, None, iter(content.references))
     ]
@@ -188,8 +188,8 @@ def known_version(
 ) -> Entry | None:
     """Return the newest version of a subject that is this schema.
 
-    A Protobuf schema is also the same as one whose text another registry has written in its own
-    way; the newest versions are looked through for it.
+    A Protobuf schema is also the same as one whose text another registry has written differently;
+    the newest versions are searched for it.
     """
     found = registry.find(subject, new.content, with_deleted=with_deleted)
     if found is not None or new.content.schema_type != "PROTOBUF":

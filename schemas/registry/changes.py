@@ -1,7 +1,7 @@
 """Decisions on writing requests: from the state of the registry to records; pure.
 
-Each function looks at the registry and gives the records to append and the answer, or raises
-RegistryError. Nothing is changed here: the records change the registry when they are replayed.
+Each function reads the registry and returns the records to append and the answer, or raises
+RegistryError. No function changes the registry: the records do so when they are replayed.
 """
 
 from typing import Any, Final, NamedTuple
@@ -35,7 +35,7 @@ _READ_ONLY: Final = ("READONLY", "READONLY_OVERRIDE")
 
 
 class Change(NamedTuple):
-    """Records to append, together or not at all, and what to answer when they stand."""
+    """Records to append, together or not at all, and the answer after the append."""
 
     records: list[Record]
     answer: Any
@@ -56,7 +56,7 @@ def known_entry(registry: Registry, subject: str, request: SchemaRequest, ask: A
 def register(registry: Registry, subject: str, request: SchemaRequest, ask: Ask) -> Change:
     """Add a version to a subject, with the id of its content or a new one.
 
-    Raises Unanswered while it is not known what the schema is (see `questions`).
+    Raises Unanswered while the schema is not parsed (see `questions`).
     """
     _check_may_register(registry, subject, request)
     known = known_entry(registry, subject, request, ask)
@@ -140,7 +140,7 @@ def _new_context(registry: Registry, subject: str) -> list[Record]:
 
 
 def _replaced(registry: Registry, entry: Entry) -> list[Record]:
-    """Write a version, and drop those of the same id that it stands in for again."""
+    """Write a version, and drop the deleted ones of the same id that it replaces."""
     gone = [
         Record(schema_key(old.subject, old.version), None)
         for old in registry.versions(entry.subject, with_deleted=True)
@@ -222,7 +222,7 @@ def _without_settings(registry: Registry, subject: str) -> list[Record]:
 
 
 def delete_context(registry: Registry, context: str) -> Change:
-    """Forget a context in which nothing is left."""
+    """Drop an empty context."""
     if registry.subjects(f":{context}:", with_deleted=True):
         raise refusals.context_not_empty(qualified_context(context))
     key = context_record(context).key
@@ -233,7 +233,7 @@ def delete_context(registry: Registry, context: str) -> Change:
 
 
 def put_config(registry: Registry, subject: str | None, body: Json) -> Change:
-    """Set what is named, unset what is named as null, leave the rest; answers the request."""
+    """Set the named settings, unset those that are null, keep the others; answer the request."""
     check_writable(registry, subject)
     changes = _config_members(body)
     own = dict(registry.config(subject) or {}) if registry.has_config(subject) else {}
@@ -265,7 +265,7 @@ def _config_members(body: Json) -> Json:
 
 
 def delete_config(registry: Registry, subject: str | None) -> Change:
-    """Unset all; answers what was set."""
+    """Unset all settings; answer the old ones."""
     old = registry.config(subject)
     if old is None:
         raise refusals.subject_not_found(subject or "")
@@ -274,7 +274,7 @@ def delete_config(registry: Registry, subject: str | None) -> Change:
 
 
 def put_mode(registry: Registry, subject: str | None, body: Json, *, is_forced: bool) -> Change:
-    """Set the mode; into IMPORT only where nothing is registered, or by force."""
+    """Set the mode; IMPORT requires a scope without schemas, or force."""
     given = body.get("mode")
     mode = None if given is None else str(given).upper()
     if mode is not None and mode not in MODES:
@@ -289,7 +289,7 @@ def put_mode(registry: Registry, subject: str | None, body: Json, *, is_forced: 
 
 
 def _emptied(registry: Registry, prefix: str) -> list[Record]:
-    """Forget what was deleted softly; refused while something is not."""
+    """Remove softly deleted versions; refused while a version is not deleted."""
     if registry.subjects(prefix):
         raise refusals.not_permitted("Cannot import since found existing subjects")
     records = []
@@ -302,7 +302,7 @@ def _emptied(registry: Registry, prefix: str) -> list[Record]:
 
 
 def delete_mode(registry: Registry, subject: str | None) -> Change:
-    """Unset the mode; answers what was set."""
+    """Unset the mode; answer the old one."""
     old = registry.mode(subject)
     if old is None:
         raise refusals.subject_not_found(subject or "")
@@ -310,7 +310,7 @@ def delete_mode(registry: Registry, subject: str | None) -> Change:
 
 
 def check_writable(registry: Registry, subject: str | None) -> None:
-    """Raise RegistryError where the mode in scope forbids changes."""
+    """Raise RegistryError if the mode in scope forbids changes."""
     if registry.mode_in_scope(subject) in _READ_ONLY:
         raise refusals.not_permitted(f"{_where(subject)} is in read-only mode")
 

@@ -1,12 +1,12 @@
 """The state of the registry: a fold over the records of topic `_schemas`.
 
-The topic is compacted, so of one key only the last record survives; therefore the last record of
-a key wins here too, and a registry that restarts after compaction knows the same.
+The topic is compacted, so only the last record of a key survives. The last record of a key also
+wins here, so that a registry that restarts after compaction has the same state.
 
-Invariants: within a context an id stands for one content and a content has one id (a record that
-says otherwise was written by a registry that did not see this one's: it is kept under its own id,
-and the lower version of the subject that sorts first is what the id answers with); the next id is
-higher than all that were ever seen here; a version that is deleted softly keeps its number.
+Invariants: within a context an id stands for one content, and a content has one id. A record that
+contradicts this was written by a registry that had not read this one's records: it is kept under
+its own id, and the id answers with the lower version of the subject that sorts first. The next id
+is higher than all ids in the log. A version that is deleted softly keeps its number.
 """
 
 import logging
@@ -32,7 +32,7 @@ from schemas.registry.subjects import (
     qualified_context,
 )
 
-# A list in which one is missing lets a single record stop every instance, at each start again.
+# If an error is missing in this list, a single record can stop every instance at each start.
 _STRANGE: Final = (
     *(AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError),
 )
@@ -67,7 +67,7 @@ class Registry:
     # --- records ---
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record; what no registry can have written is logged and passed over."""
+        """Apply one record; a record that no registry writes is logged and ignored."""
         parsed_key = parse_object(key)
         parsed_value = parse_object(value)
         if parsed_key is None or (parsed_value is None and value is not None):
@@ -76,7 +76,7 @@ class Registry:
         try:
             self._replay(parsed_key, parsed_value)
         except _STRANGE as error:
-            # Whoever wrote this was no registry; it must not keep one from starting.
+            # No registry writes such a record; it must not keep a registry from starting.
             _log_strange(key, repr(error))
 
     def _replay(self, key: Json, value: Json | None) -> None:
@@ -249,14 +249,14 @@ class Registry:
     # --- configuration and modes ---
 
     def config(self, subject: str | None) -> Json | None:
-        """Return what was set for exactly this subject; the whole registry always has some."""
+        """Return the settings of exactly this subject; the whole registry always has settings."""
         found = self._configs.get(subject)
         if found is not None:
             return {**self._default_config, **found}
         return dict(self._default_config) if _is_global(subject) else None
 
     def config_in_scope(self, subject: str | None) -> Json:
-        """Return what holds for a subject: its own, its context's, or the registry's."""
+        """Return the settings in force for a subject: its own, its context's or the registry's."""
         for scope in self._scopes(subject):
             if scope in self._configs:
                 above = self._configs.get(None, {})
@@ -289,7 +289,7 @@ class Registry:
 
 
 def _targets(entry: Entry) -> set[Place]:
-    """Return what a version refers to."""
+    """Return the references of a version."""
     subject = parse_subject(entry.subject)
     return {
         (subject.relative(each.subject).qualified, each.version)
@@ -309,7 +309,7 @@ def _put_or_drop(settings: dict[str | None, Any], subject: str | None, value: An
 
 
 def _config_from(value: Json | None) -> Json | None:
-    """Read a CONFIG record. Raises ValueError for what this registry cannot follow."""
+    """Read a CONFIG record. Raises ValueError for settings that this registry lacks."""
     if value is None:
         return None
     config = {name: member for name, member in value.items() if name not in ("subject", "offset")}

@@ -1,6 +1,6 @@
-"""Who leads a partition, and who may: three real brokers that die, stop and come back.
+"""The leaders of partitions, and elections: three real brokers that die, stop and come back.
 
-Every test has partitions of its own, and leaves all brokers running.
+Every test has its own partitions, and leaves all brokers running.
 """
 
 import json

@@ -149,7 +149,7 @@ def check_pages(server: Server) -> None:
         before.sendall(REQUEST[:20])
         with too_many_clients(server, limit):
             assert is_answered(before, REQUEST[20:])
-        # Whoever waits is served when there are descriptors again, and is not closed meanwhile.
+        # A waiting client is served when there are descriptors again, and is not closed meanwhile.
         with closing(server.connect()) as after:
             assert is_answered(after)
     assert server.pauses() == 1

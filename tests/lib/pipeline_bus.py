@@ -173,7 +173,8 @@ class Instance:
     def _commit(self, dies: bool, is_decided: bool) -> None:
         """Commit what was put out and the offsets, in one transaction.
 
-        Whoever dies before the coordinator has decided leaves nothing, later everything.
+        A worker that dies before the coordinator has decided leaves no records; a worker that dies
+        later leaves all of them.
         """
         records = self._outbox.take()
         if self.generation != self.group.generation:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def processes_below(pid: int) -> dict[int, list[str]]:
-    """Return the command of each process below one, by id; those that end meanwhile may lack.
+    """Return the command of each process below one, by id; those that end meanwhile may be missing.
 
-    One that has ended and was not waited for yet has no command, and is none any more. Those that
-    were forked name theirs in one piece: so words are what spaces part.
+    A process that has ended and was not waited for has no command, and is left out. Forked
+    processes have their command in one piece, so it is split at spaces.
 
     Everybody is asked for his parent. `/proc` lists the children of each thread of a parent too,
     but threads end while one looks, and with siblings that end such a list may lack some (proc(5)).

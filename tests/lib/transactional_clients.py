@@ -301,10 +301,10 @@ REFUSED = (
 def keep_copying(
     name: str, bootstrap: str, source: str, sink: str, copied: "Synchronized[int]", end: Event
 ) -> None:
-    """Copy until told to end, in a process of its own; whoever is refused begins again.
+    """Copy until told to end, in a separate process; a copier that is refused starts again.
 
-    Who begins again has the same transactional id, and fences what it was. What is copied is
-    counted for others to see.
+    The new copier has the same transactional id, and fences the old one. The copied records are
+    counted in `copied`, for the other processes.
     """
     while not end.is_set():
 

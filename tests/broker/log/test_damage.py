@@ -114,7 +114,7 @@ def look(log: PartitionLog) -> Held:
             producer_id: (entry.epoch, entry.last_sequence)
             for producer_id, entry in log.producers.producers.items()
         },
-        # Of what was deleted nobody asks any more.
+        # Aborted transactions below the log start are never read.
         [(x.producer_id, x.first_offset) for x in aborted if x.first_offset >= start],
         times,
     )

@@ -41,7 +41,7 @@ def test_a_session_that_ends_fences_the_broker_and_takes_its_leaderships() -> No
     assert cluster.broker(1).is_fenced
     moved, alone = cluster.partition("orders"), cluster.partition("alone")
     assert (moved.leader, moved.isr, moved.leader_epoch) == (2, (2,), 1)
-    # Who was the only one in sync stays so: nobody else has what was committed.
+    # The only in-sync replica stays in sync: no other replica has the committed records.
     assert (alone.leader, alone.isr, alone.leader_epoch) == (-1, (1,), 1)
 
 

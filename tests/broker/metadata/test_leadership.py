@@ -306,7 +306,7 @@ def test_going_back_to_a_replica_that_is_not_there_leaves_nobody_in_sync() -> No
     cluster.lose(1)
     assert move(cluster, None) == 0
     after = cluster.partition("orders")
-    # And nobody is remembered as the last leader who is no replica any more.
+    # A broker that is no longer a replica is not kept as the last known leader.
     assert (after.replicas, after.isr, after.leader, after.last_known_elr) == ((1,), (), -1, ())
     cluster.start(1, incarnation=2)
     assert cluster.partition("orders").leader == 1

@@ -207,7 +207,7 @@ def test_nobody_joins_before_the_start_of_the_leaders_epoch():
 
 
 def test_nobody_joins_with_records_that_the_leader_has_deleted():
-    # What lies below the leader's log start cannot be compared any more: it may be another history.
+    # Records below the leader's log start cannot be compared: they may be of another history.
     cluster = Cluster(isr=(1, 2))
     cluster.append(5)
     cluster.log.high_watermark = 4

@@ -1,4 +1,4 @@
-"""Who waits for the high watermark is answered in order, and each once."""
+"""Requests that wait for the high watermark are answered in order, and each once."""
 
 from broker.replication.offset_waits import OffsetWaits
 

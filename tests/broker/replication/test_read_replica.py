@@ -1,4 +1,4 @@
-"""Whom a consumer is sent to (KIP-392)."""
+"""The replica that a consumer is told to read from (KIP-392)."""
 
 import pytest
 

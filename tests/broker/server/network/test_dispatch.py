@@ -57,7 +57,7 @@ BROKERS = 1
 def test_an_answer_that_cannot_be_said_costs_one_client_its_connection(
     caplog: Any, is_later: bool
 ) -> None:
-    # Whoever lets it happen is the metadata quorum, say, and an exception there would end the node.
+    # The metadata quorum, for example, completes it, and an exception there would end the node.
     later = Later()
 
     def wait() -> Steps[Answer]:

@@ -1,4 +1,4 @@
-"""DeleteRecords is answered when no replica that is alive has the records any more."""
+"""DeleteRecords is answered when every live replica has deleted the records."""
 
 import pytest
 
