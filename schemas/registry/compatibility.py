@@ -1,8 +1,8 @@
 """Checks a new schema against the earlier ones: seven levels, Confluent's messages.
 
-BACKWARD: the new one reads what the old one wrote. FORWARD: the other way round. FULL: both. Each
-looks at the newest earlier version only; the _TRANSITIVE ones look at all, newest first, and stop
-at the first that does not fit. NONE checks nothing.
+BACKWARD: the new schema reads data of the old one. FORWARD: the old schema reads data of the new
+one. FULL: both. These compare with the newest earlier version only; the _TRANSITIVE levels compare
+with all versions, newest first, and stop at the first that is not compatible. NONE has no checks.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _compare(level: str, policy: str, schema: ParsedSchema, old: Earlier) -> lis
 
 
 def _pairs(sentences: list[str]) -> list[str]:
-    """Give every sentence its two places; one that names neither side has none."""
+    """Give every sentence two places for names; unused places print no text."""
     return [
         each if each.replace("%%", "").count("%s") == 2 else f"{each}%.0s%.0s" for each in sentences
     ]

@@ -1,4 +1,4 @@
-"""Writing requests: the leader decides them, another instance forwards them to it."""
+"""Writing requests: the leader decides them, the other instances forward them to the leader."""
 
 import asyncio
 from typing import Any, Final
@@ -25,7 +25,7 @@ class ForwardedAnswer(Exception):  # noqa: N818  # Not an error: the answer of t
 
 
 class Writes:
-    """The way of every writing request of one instance."""
+    """Decides or forwards every writing request of one instance."""
 
     def __init__(self, topic: SchemaTopic, leadership: Leadership) -> None:
         self.leadership = leadership
@@ -41,10 +41,10 @@ class Writes:
         if self.leadership.is_leader:
             return await self._topic.write(decide)
         if _FORWARDED in request.headers:
-            # The sender takes this instance for the leader; a request must not go in circles.
+            # The sender expects this instance to be the leader; it must not be forwarded again.
             raise unknown_leader()
         answer = await self._forward(request)
-        # A client that reads from this instance next finds what it has written.
+        # The client's next read from this instance finds its own write.
         await self._topic.catch_up()
         raise ForwardedAnswer(answer)
 
@@ -54,7 +54,7 @@ class Writes:
             await self._session.close()
 
     async def _wait_for_a_leader(self) -> None:
-        """Wait out an election, which takes a moment when instances come and go."""
+        """Wait for the end of an election, which follows a change of the instances."""
         try:
             async with asyncio.timeout(_LEADER_TIMEOUT_SECONDS):
                 await self.leadership.wait_until_known()

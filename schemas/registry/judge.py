@@ -1,4 +1,4 @@
-"""Answers questions about schemas: parses, writes, compares. Pure, and as slow as its input."""
+"""Answers questions about schemas: parses, writes, compares. Pure; slow for a large input."""
 
 import logging
 from collections import OrderedDict
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Judge:
-    """Remembers the schemas that it has parsed last, up to so many characters of text."""
+    """Answers questions; keeps the schemas parsed last, up to a number of characters of text."""
 
     def __init__(self, remembered_characters: int = _REMEMBERED_CHARACTERS) -> None:
         self._limit = remembered_characters
@@ -34,7 +34,7 @@ class Judge:
         self._known: OrderedDict[Parse, ParsedSchema] = OrderedDict()
 
     def answer(self, question: Question) -> Answer:
-        """Return the answer; a refusal is one."""
+        """Return the answer, which may be a refusal."""
         try:
             return self._answer(question)
         except RegistryError as error:
@@ -45,7 +45,7 @@ class Judge:
             self._known.clear()
             self._size = 0
             return refused_as("it takes too much memory")
-        # The packages raise what they meet where they do not expect it; it is about the schema.
+        # The packages raise many kinds of errors; all of them are errors of the schema.
         except Exception as error:
             log.exception("registry could not judge a schema kind=%s", type(question).__name__)
             return refused_as(f"{type(error).__name__}: {error}")
@@ -82,7 +82,7 @@ class Judge:
         try:
             return Earlier(version, question.schema_type, self._parsed(question))
         except RegistryError as error:
-            # Another registry has stored it, or an older one that checked less.
+            # Another registry has stored it, or an older release with fewer checks.
             reason = f"Cannot compare with version {version}, which is not valid here: {error}"
             raise refusals.invalid_schema(reason) from error
 
@@ -101,6 +101,6 @@ class Judge:
 
 
 def refused_as(reason: str) -> Refused:
-    """Return the answer for a schema that cannot be judged."""
+    """Return the answer for a schema that cannot be checked."""
     error = refusals.invalid_schema(f"Invalid schema, details: {reason}")
     return Refused(error.error_code, str(error))

@@ -1,11 +1,11 @@
 """Elects the instance that writes, as Confluent's registry does.
 
 The instances are members of one Kafka group of protocol type `sr`. A member's metadata is its
-identity in JSON; whoever the coordinator makes the group's leader names the registry's leader in
-every assignment: one that is it already, else the eligible one whose URL sorts first. So instances
-of both kinds can serve one `_schemas` topic.
+identity in JSON. The member that the coordinator makes the group's leader names the registry's
+leader in every assignment: the current leader if there is one, otherwise the eligible instance
+whose URL sorts first. Instances of both kinds can therefore serve one `_schemas` topic.
 
-An election says which instance should write; the log shows whether another one wrote (`topic`).
+An election decides which instance writes; the log shows whether another one wrote (`topic`).
 """
 
 import asyncio
@@ -84,7 +84,7 @@ def identity_from(value: Any) -> Identity:
 
 
 class Election(NamedTuple):
-    """The result of an election, as the members get it."""
+    """The result of an election, in the form of the members' assignment."""
 
     error: int
     member_id: str | None
@@ -97,7 +97,7 @@ class Election(NamedTuple):
 
 
 def elect(members: Mapping[str, Identity]) -> Election:
-    """Choose the leader: the one there is, else the eligible one whose URL sorts first."""
+    """Choose the leader: the current one, otherwise the eligible one whose URL sorts first."""
     eligible = sorted(
         ((member.url, name) for name, member in members.items() if member.is_eligible)
     )
@@ -121,7 +121,7 @@ class Leadership:
         """Of the member that could not say that it left: its group need not wait for its end."""
         self._is_known = asyncio.Event()
         self._said: type[Exception] | None = None
-        """The kind of failure that the log has had since the leader was known last."""
+        """The kind of failure that was logged since the leader was last known."""
 
     @property
     def is_leader(self) -> bool:
@@ -142,7 +142,7 @@ class Leadership:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _say(self, error: Exception) -> None:
-        """Log a failure once: it comes again twice a second while no broker is there."""
+        """Log a failure once: it repeats twice a second while no broker can be reached."""
         if type(error) is not self._said:
             log.warning("registry left its group group=%s error=%r", self.group_id, error)
         self._said = type(error)
@@ -209,7 +209,7 @@ class _Membership:
             return _leader_in(synced.member_assignment)
 
     async def stay(self) -> None:
-        """Send heartbeats until the group elects anew."""
+        """Send heartbeats until the next election."""
         while True:
             await asyncio.sleep(_HEARTBEAT_SECONDS)
             request = HeartbeatRequest(self._group_id, self._generation, self.member_id)

@@ -1,4 +1,4 @@
-"""Metadata and rule sets of schemas: which shapes they have (Confluent's, "Data contracts")."""
+"""Metadata and rule sets of schemas, with the form of Confluent's ("Data contracts")."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,7 +11,7 @@ _RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
 
 
 def checked_metadata(given: Any) -> dict[str, Any] | None:
-    """Return metadata. Raises RegistryError, 42201, for what is none."""
+    """Return metadata. Raises RegistryError, 42201, for invalid metadata."""
     metadata = _object("metadata", given)
     if metadata is not None:
         _check("metadata.tags", metadata.get("tags"), _is_map_of(_is_texts))
@@ -21,7 +21,7 @@ def checked_metadata(given: Any) -> dict[str, Any] | None:
 
 
 def checked_rule_set(given: Any) -> dict[str, Any] | None:
-    """Return a rule set. Raises RegistryError, 42201, for what is none."""
+    """Return a rule set. Raises RegistryError, 42201, for an invalid one."""
     rules = _object("ruleSet", given)
     if rules is not None:
         for name in _RULE_LISTS:
@@ -57,7 +57,7 @@ def _invalid(where: str) -> RegistryError:
 
 
 def _is_plain(value: Any) -> bool:
-    """Texts, and the numbers that many send for them."""
+    """Texts, and the numbers that many clients send for them."""
     return isinstance(value, str | int | float)
 
 

@@ -1,9 +1,9 @@
 """Questions about schemas that come from outside, and their answers.
 
-Parsing and comparing what a stranger sends can take long, so the decisions of the registry do not
-do it: they ask. `Unanswered` ends a decision whose question has no answer yet; the shell has the
-question answered by another process (see `judging`) and decides again. A question holds all that it
-is about, so its answer stays right whatever the registry learns meanwhile.
+Parsing and comparing the schemas of a client can take long, so the decisions of the registry do not
+do it: they ask a question. `Unanswered` ends a decision whose question has no answer yet; the shell
+lets another process answer the question (see `judging`) and decides again. A question contains all
+of its data, so its answer stays correct while the registry changes.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from schemas.registry.refusals import RegistryError
 
 Named = tuple[tuple[str, str], ...]
-"""Names and texts of the schemas that one refers to, each after those it refers to itself."""
+"""Names and texts of a schema's references, each after its own references."""
 
 
 class Parse(NamedTuple):
@@ -63,7 +63,7 @@ class Find(NamedTuple):
 
 Question = Parse | Write | Compare | Find
 Ask = Callable[[Question], Any]
-"""Return the answer. Raises RegistryError when that is a refusal, Unanswered when there is none."""
+"""Returns the answer. Raises RegistryError for a refusal, Unanswered if there is no answer."""
 
 
 class Unanswered(Exception):  # noqa: N818  # Not an error: the shell answers and decides again.
@@ -75,7 +75,7 @@ class Unanswered(Exception):  # noqa: N818  # Not an error: the shell answers an
 
 
 class Answers:
-    """Answers given so far; `ask` raises what it has none for."""
+    """The answers so far; `ask` raises Unanswered for a question without an answer."""
 
     def __init__(self) -> None:
         self._known: dict[Question, Any] = {}
@@ -84,7 +84,7 @@ class Answers:
         self._known[question] = answer
 
     def ask(self, question: Question) -> Any:
-        """Return an answer. Raises RegistryError for a refusal, Unanswered where there is none."""
+        """Return an answer. Raises RegistryError for a refusal, Unanswered without an answer."""
         if question not in self._known:
             raise Unanswered(question)
         answer = self._known[question]
@@ -94,7 +94,7 @@ class Answers:
 
 
 class Refused(NamedTuple):
-    """The answer that something is no schema, or cannot be judged."""
+    """The answer that a text is not a schema, or cannot be checked."""
 
     error_code: int
     message: str
@@ -164,5 +164,5 @@ def answer_from(data: bytes) -> Answer:
 
 
 def digest(data: bytes) -> bytes:
-    """Return what stands for a question among the answers that are remembered."""
+    """Return the key of a question in the memory of answers."""
     return hashlib.sha256(data).digest()

@@ -6,7 +6,7 @@ None is left out and means the whole registry. Values leave out what is empty.
     SCHEMA          magic 1  {subject, version, id, md5, schemaType?, references?, metadata?,
                               ruleSet?, schema, deleted}; null when deleted for good
     DELETE_SUBJECT  magic 0  {subject, version}: all versions up to this one are deleted, softly
-    CLEAR_SUBJECT   magic 0  {subject}: what is deleted softly there is forgotten
+    CLEAR_SUBJECT   magic 0  {subject}: its softly deleted versions are removed
     CONFIG          magic 0  {subject?, compatibilityLevel, ...}
     MODE            magic 0  {subject?, mode}
     CONTEXT         magic 0  {tenant, context}
@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class Record(NamedTuple):
-    """One record to write; a value of None deletes what the key stands for."""
+    """One record to write; a value of None deletes the key."""
 
     key: bytes
     value: bytes | None
@@ -101,7 +101,7 @@ class Entry:
 
 
 def content_members(content: Content) -> Json:
-    """Return what is said of a schema besides its text: only what is not empty."""
+    """Return the members of a schema besides its text, without the empty ones."""
     members: Json = {}
     if content.schema_type != AVRO:
         members["schemaType"] = content.schema_type
@@ -141,7 +141,7 @@ def context_record(context: str) -> Record:
 def entry_from(key: Json, value: Json) -> Entry:
     """Read a SCHEMA record.
 
-    Raises KeyError, TypeError, AttributeError, ValueError or OverflowError for what is none.
+    Raises KeyError, TypeError, AttributeError, ValueError or OverflowError for an invalid one.
     """
     references = tuple(
         Reference(str(each["name"]), str(each["subject"]), number_from(each["version"], -1))

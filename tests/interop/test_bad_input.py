@@ -1,4 +1,4 @@
-"""What nobody should send: the connection gets its error or is closed, the broker lives."""
+"""Invalid input: the client gets an error or its connection is closed, and the broker goes on."""
 
 import random
 import resource

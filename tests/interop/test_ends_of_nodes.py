@@ -1,4 +1,4 @@
-"""How the process of a node ends: in time when it has failed, cleanly however much it has."""
+"""The end of a node's process: in time if the node has failed, cleanly for any number of logs."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a node starts, and how one that cannot start says why and what to do."""
+"""The start of a node; a node that cannot start reports the reason and the remedy."""
 
 import socket
 import subprocess

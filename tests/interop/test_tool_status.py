@@ -1,4 +1,4 @@
-"""How tools end that cannot do what they are asked: as Kafka's, but where those hide the failure.
+"""The exit status of tools that fail: that of Kafka's tools, except where those hide the failure.
 
 `docs/tools.md` says where ours differ on purpose: a script must see that something failed.
 """

@@ -1,4 +1,4 @@
-"""Tools that are told to stop, or whose output nobody reads: they end at once and leave nothing."""
+"""Tools that are told to stop, or whose output is closed, end at once and leave no processes."""
 
 import signal
 import subprocess

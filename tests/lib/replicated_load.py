@@ -1,4 +1,4 @@
-"""A client that goes on producing to a replicated topic, and what became of its records."""
+"""A client that produces to a replicated topic all the time, and the results of its records."""
 
 import re
 import threading

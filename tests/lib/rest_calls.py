@@ -1,4 +1,4 @@
-"""Calls of a REST interface, as a script makes them."""
+"""Calls to a REST interface, as a script makes them."""
 
 import http.client
 import json

@@ -1,14 +1,14 @@
-"""Answers that were given, the last used first, up to a number of bytes."""
+"""A cache of answers with a limit in bytes; the least recently used one is dropped."""
 
 from collections import OrderedDict
 from typing import Final
 
 _ENTRY_BYTES: Final = 200
-"""The size of an entry without its answer, about."""
+"""The approximate size of an entry without its answer."""
 
 
 class AnswerMemory:
-    """Invariant: what is remembered takes at most `limit_bytes`."""
+    """Invariant: the entries take at most `limit_bytes`."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -26,7 +26,7 @@ class AnswerMemory:
         return answer
 
     def put(self, key: bytes, answer: bytes) -> None:
-        """Remember an answer; one that is too large for the memory is left out."""
+        """Add an answer; one that is larger than the limit is left out."""
         old = self._answers.pop(key, None)
         if old is not None:
             self._size_bytes -= len(old) + _ENTRY_BYTES

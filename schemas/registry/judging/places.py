@@ -1,4 +1,4 @@
-"""Places to have a question answered: one at a time for each client, and so many in all."""
+"""Limits the questions that are answered at a time: one for each client, and a number in all."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from schemas.registry.refusals import too_many_requests
 class _Client:
     place: asyncio.Lock = field(default_factory=asyncio.Lock)
     questions: int = 0
-    """Those that are answered, and those that wait."""
+    """The questions of one client that are being answered, and those that wait."""
 
 
 class Places:
-    """Counts the questions of each client; a client without questions is forgotten."""
+    """Counts the questions of each client; a client without questions has no entry."""
 
     def __init__(self, count: int, *, waiting: int, client_waiting: int, seconds: float) -> None:
         self._places = asyncio.Semaphore(count)

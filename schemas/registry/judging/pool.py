@@ -1,4 +1,4 @@
-"""Has questions answered by processes: few, started when they are needed, given up when slow."""
+"""A small pool of processes that answer questions; a process that is too slow is killed."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ class Limits:
 
     processes: int = 2
     answer_seconds: float = 10.0
-    """Processor time: a machine with much to do must not refuse what it would take elsewhere."""
+    """Processor time, so that a busy machine refuses the same schemas as an idle one."""
     wait_seconds: float = 60.0
     idle_seconds: float = 30.0
     waiting: int = 100
@@ -62,17 +62,17 @@ class Judges:
         )
         self._idle: list[_Process] = []
         self._started: list[_Process] = []
-        """All that have not been seen to end."""
+        """The processes whose end is not known."""
 
     async def answer(self, question: Question, client: str) -> Answer:
-        """Return the answer. Raises RegistryError, 429, when the client has to come again."""
+        """Return the answer. Raises RegistryError, 429, if the client has to retry."""
         async with self._turns.turn(size_of(question)):
             data = to_bytes(question)
             key = digest(data)
         answer: bytes | str | None = self.memory.get(key)
         if answer is None:
             async with self._places.place(client):
-                # Another request of this client may have asked the same.
+                # Another request of this client may have had the same question.
                 answer = self.memory.get(key) or await self._judge(data)
         if isinstance(answer, bytes):
             self.memory.put(key, answer)
@@ -85,7 +85,7 @@ class Judges:
         return refused_as(str(answer))
 
     async def _judge(self, data: bytes) -> bytes | str:
-        """Return the answer, or why there is none. Raises RegistryError, 429."""
+        """Return the answer, or a refusal. Raises RegistryError, 429."""
         deaths = 0
         while True:
             is_used = bool(self._idle)
@@ -95,13 +95,13 @@ class Judges:
                 async with asyncio.timeout(self.limits.wait_seconds):
                     answer = await process.ask(data)
             except TimeoutError:
-                # Without having used its processor time: this machine is too busy.
+                # The process has not used its processor time: this machine is too busy.
                 process.kill()
                 raise too_many_requests() from None
             except (OSError, EOFError):
                 if await process.ended() == -signal.SIGPROF:
                     return f"it takes longer than {self.limits.answer_seconds:g} s to check"
-                # One that was used before has ended by itself, as one does that has grown large.
+                # A process ends by itself between two questions if it has grown large.
                 deaths += not is_used
                 if deaths > 1:
                     return "the process that checks it dies of it"
@@ -167,7 +167,7 @@ class _Process:
             self._process.kill()
 
     async def wait(self) -> int:
-        """Wait for the end; returns the status, negative for a signal."""
+        """Wait for the end; return the status, negative for a signal."""
         return await self._process.wait()
 
     async def ended(self) -> int:

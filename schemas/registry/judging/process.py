@@ -1,7 +1,8 @@
-"""The process that answers: questions on stdin, answers on stdout, each after its length.
+"""The answering process: it reads questions from stdin and writes answers to stdout, with lengths.
 
-It ends at the end of its input, after an answer that left it large, and by SIGPROF when a question
-has taken too much processor time. It runs in a thread with a large stack, because schemas nest.
+It ends at the end of its input, after an answer that left it with too much memory, and by SIGPROF
+if a question takes too much processor time. It uses a thread with a large stack, because schemas
+nest.
 """
 
 import os
@@ -24,11 +25,11 @@ _LARGE_BYTES: Final = 160 << 20
 
 
 def main(answer_seconds: float) -> None:
-    """Answer until the input ends, each question within so much processor time."""
+    """Answer until the input ends; limit the processor time of each question."""
     threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE_BYTES, _ADDRESS_SPACE_BYTES))
-    # What the packages print must not be taken for an answer.
+    # Text that the packages print must not be read as an answer.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     thread = threading.Thread(target=_serve, args=(sys.stdin.buffer, answers, answer_seconds))
@@ -39,7 +40,7 @@ def main(answer_seconds: float) -> None:
     while thread.is_alive():
         thread.join(_LOOK_SECONDS)
         if os.getppid() != registry:
-            os._exit(1)  # A registry that was killed cannot give up what takes long.
+            os._exit(1)  # A killed registry cannot end a process that takes long.
 
 
 def _serve(questions: BinaryIO, answers: BinaryIO, answer_seconds: float) -> None:
@@ -56,9 +57,9 @@ def _serve(questions: BinaryIO, answers: BinaryIO, answer_seconds: float) -> Non
 
 
 def _resident_bytes() -> int:
-    """Return the memory that this process has; 0 on systems that do not say it in /proc.
+    """Return the memory of this process; 0 on systems without it in /proc.
 
-    `ru_maxrss` is no help: a new process inherits it from the one that has started it.
+    `ru_maxrss` cannot be used: a new process inherits it from its parent.
     """
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])

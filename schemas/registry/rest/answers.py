@@ -54,7 +54,7 @@ _SHOWN_CHARACTERS: Final = 100
 _UNINTERRUPTED_CHARACTERS: Final = 1 << 20
 
 LOAD_SECONDS = 10.0
-"""A request waits so long for the topic to be read; then it is answered with 50001."""
+"""The time that a request waits for the topic to be read; then it is answered with 50001."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ItemT = TypeVar("ItemT")
@@ -67,7 +67,7 @@ def answer(request: web.Request, body: Any, status: int = 200) -> web.Response:
 
 
 async def answer_list(request: web.Request, items: Iterable[Any]) -> web.Response:
-    """Answer with a list that may be long; others are served while it is written."""
+    """Answer with a list that may be long; other requests are served while it is written."""
     texts: list[str] = []
     written = 0
     for item in items:
@@ -81,7 +81,7 @@ async def answer_list(request: web.Request, items: Iterable[Any]) -> web.Respons
 
 
 def answer_text(request: web.Request, text: str) -> web.Response:
-    """Answer with a schema as it is."""
+    """Answer with the text of a schema."""
     return web.Response(body=text.encode(), content_type=_answered_type(request))
 
 
@@ -117,8 +117,8 @@ def refused_site(request: web.Request, refusal: Refusal) -> web.Response:
 def when_loaded(handler: Handler) -> Handler:
     """Return a handler that first waits until the topic is read.
 
-    Before that the registry cannot say that something does not exist, and clients take a 404 for
-    final: a service would set aside an event whose schema exists.
+    Before that the registry cannot know that a schema does not exist, and clients do not retry a
+    404: a service would set aside an event whose schema exists.
     """
 
     async def wait_and_handle(request: web.Request) -> web.StreamResponse:
@@ -133,10 +133,10 @@ def when_loaded(handler: Handler) -> Handler:
 
 
 def settled(handler: Handler) -> Handler:
-    """Return the handler that is called again whenever a question of it has been answered.
+    """Return a handler that runs again when one of its questions has been answered.
 
-    A question is about a schema (see `questions`); it is answered elsewhere, and meanwhile others
-    are served here.
+    A question is about a schema (see `questions`); another process answers it, and other requests
+    are served meanwhile.
     """
 
     async def settle_and_handle(request: web.Request) -> web.StreamResponse:
@@ -153,7 +153,7 @@ def settled(handler: Handler) -> Handler:
 
 
 def ask_of(request: web.Request) -> Ask:
-    """Return what a handler asks about schemas with."""
+    """Return the function with which a handler asks about schemas."""
     return request[_ANSWERS].ask
 
 
@@ -175,7 +175,7 @@ def registry_of(request: web.Request) -> Registry:
 
 
 async def read_body(request: web.Request) -> Any:
-    """Read the body, once for a request. Raises RegistryError, 42201, for what is no JSON."""
+    """Read the body, once for a request. Raises RegistryError, 42201, for invalid JSON."""
     if _BODY not in request:
         data = await request.read()
         async with request.app[TURNS_KEY].turn(len(data)):
@@ -258,7 +258,7 @@ def new_subject_of(request: web.Request) -> str:
 
 
 def scope_of(request: web.Request) -> str | None:
-    """Return what a setting is for: a subject, a context, or None for the whole registry."""
+    """Return the scope of a setting: a subject, a context, or None for the whole registry."""
     name = request.match_info.get("subject")
     if name is None:
         context = path_context(request)
@@ -270,7 +270,7 @@ def scope_of(request: web.Request) -> str | None:
 
 
 def settable_scope_of(request: web.Request) -> str | None:
-    """Return the same to write to. Raises RegistryError, 42208."""
+    """Return the scope of a setting for a change. Raises RegistryError, 42208."""
     name = request.match_info.get("subject")
     if name is not None and not is_valid(name, may_be_context=True):
         raise invalid_subject(name)
@@ -289,7 +289,7 @@ def version_of(request: web.Request) -> int | None:
 
 
 def id_of(request: web.Request) -> int:
-    """Return the id of the path; what is no number is not found, as with Confluent's."""
+    """Return the id of the path; an invalid number is "not found", as with Confluent's."""
     number = _number(request.match_info["schema_id"])
     if number is None:
         raise web.HTTPNotFound

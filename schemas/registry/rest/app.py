@@ -60,7 +60,7 @@ def build_app(
 
 
 def add_routes(app: web.Application, neighbours: Mapping[str, str]) -> None:
-    """Add everything that is the registry's interface."""
+    """Add all routes of the registry's interface."""
     for method, path, handler in (*subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES):
         when_known = when_loaded(settled(handler))
         app.router.add_route(method, path, when_known)
@@ -86,7 +86,7 @@ async def _follow(app: web.Application) -> AsyncIterator[None]:
 
 
 def _on_ended(follower: asyncio.Future[None]) -> None:
-    """Stop the program with its reason: a registry that follows nothing must not look well."""
+    """Stop the program with the reason: a registry that cannot follow its topic is not healthy."""
     if not follower.cancelled() and follower.exception() is not None:
         log.critical("registry cannot go on", exc_info=follower.exception())
         signal.raise_signal(signal.SIGTERM)

@@ -41,7 +41,7 @@ class Metrics:
         return response
 
     async def get_metrics(self, request: web.Request) -> web.Response:
-        """Answer everything as Prometheus' text."""
+        """Answer all metrics in Prometheus' text format."""
         return web.Response(
             body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )

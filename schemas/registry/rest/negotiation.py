@@ -23,7 +23,7 @@ def answered_type(accept: str) -> str | None:
 
 
 def _range(part: str) -> tuple[str, float] | None:
-    """Read one media range and its quality; None for what is none."""
+    """Read one media range and its quality; None for an invalid one."""
     name, *parameters = (each.strip().lower() for each in part.split(";"))
     if name.count("/") != 1:
         return None
@@ -39,7 +39,7 @@ def _range(part: str) -> tuple[str, float] | None:
 
 
 def _quality(offered: str, ranges: list[tuple[str, float]]) -> float:
-    """Return the quality of the most specific range that holds for a type."""
+    """Return the quality of the most specific range that matches a type."""
     for name in (offered, "application/*", "*/*"):
         found = [quality for each, quality in ranges if each == name]
         if found:

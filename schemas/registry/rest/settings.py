@@ -105,7 +105,7 @@ async def get_live(request: web.Request) -> web.Response:
 
 
 async def get_ready(request: web.Request) -> web.Response:
-    """Ready means: the topic is read to its end, and it is known who writes."""
+    """Answer ready if the topic is read to its end and the leader is known."""
     leader = request.app[WRITES_KEY].leadership.leader
     is_ready = request.app[TOPIC_KEY].is_loaded and leader is not None
     body = {

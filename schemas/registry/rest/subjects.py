@@ -1,4 +1,4 @@
-"""`/subjects` and `/compatibility`: versions of subjects, and whether a new one would fit."""
+"""`/subjects` and `/compatibility`: versions of subjects, and the check of a new one."""
 
 from aiohttp import web
 
@@ -33,7 +33,7 @@ from schemas.registry.subjects import DEFAULT_CONTEXT, parse_subject, qualified_
 
 
 def entry_body(registry: Registry, entry: Entry, how: str, ask: Ask) -> Json:
-    """Describe a version, its schema in the form asked for."""
+    """Describe a version, with its schema in the requested form."""
     return {
         "subject": entry.subject,
         "version": entry.version,
@@ -91,7 +91,7 @@ def _named_version(request: web.Request, *, with_deleted: bool) -> Entry:
 
 
 def _same_name_elsewhere(registry: Registry, subject: str) -> list[str]:
-    """Return where a plain name is looked for: in the default context, then in all others."""
+    """Return where a plain name is looked up: in the default context, then in the others."""
     named = parse_subject(subject)
     if named.context != DEFAULT_CONTEXT:
         return [subject]
@@ -186,7 +186,7 @@ async def delete_version(request: web.Request) -> web.Response:
 
 
 async def check_compatibility(request: web.Request) -> web.Response:
-    """Compare with one version, or with as many as the level asks for."""
+    """Compare with one version, or with the versions that the level requires."""
     registry, subject = registry_of(request), read_subject_of(request)
     if "version" in request.match_info:
         version = version_of(request)

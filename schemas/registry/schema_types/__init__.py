@@ -1,7 +1,7 @@
 """The kinds of schemas: each is parsed, written in a canonical form, and compared.
 
-A package parses each kind. For Avro a package also tells what can read what; for JSON Schema and
-Protobuf the rules are here (`json_rules`, `proto_rules`).
+A package parses each kind. For Avro a package also compares schemas; for JSON Schema and Protobuf
+the rules are here (`json_rules`, `proto_rules`).
 """
 
 from typing import Any, Protocol
@@ -18,20 +18,20 @@ SCHEMA_TYPES = (JSON, PROTOBUF, AVRO)
 
 
 class ParsedSchema(Protocol):
-    """A schema that is valid."""
+    """A valid schema."""
 
     @property
     def canonical(self) -> str:
         """The text that is stored: equal for schemas that differ in spelling only."""
 
     def normalized(self) -> str:
-        """Return the text for `normalize=true`, where the order of attributes is no matter."""
+        """Return the text for `normalize=true`, which ignores the order of attributes."""
 
     def formatted(self, how: str) -> str:
-        """Return the text in another form. Raises RegistryError for one that is not known."""
+        """Return the text in another form. Raises RegistryError for an unknown form."""
 
     def cannot_read(self, written: "ParsedSchema", *, is_lenient: bool = False) -> list[str]:
-        """Say why data of another schema cannot be read by this one; empty when it can.
+        """Return why this schema cannot read data of another one; empty if it can.
 
         The sentences hold `%s` twice: for the one that reads and for the one that wrote. Only JSON
         Schema has a lenient policy.
@@ -39,7 +39,7 @@ class ParsedSchema(Protocol):
 
 
 def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
-    """Parse a schema. Raises RegistryError, 42201, for what is none."""
+    """Parse a schema. Raises RegistryError, 42201, for an invalid one."""
     match schema_type:
         case "AVRO":
             from schemas.registry.schema_types.avro import AvroSchema
@@ -62,7 +62,7 @@ def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
 def check_shape(document: Any, *, members: int = _MEMBERS_LIMIT) -> None:
     """Raise ValueError for a document that nests too deeply or has too many members in one place.
 
-    What reads it later, here and in clients, is recursive, and some of it quadratic.
+    The code that reads it later, here and in clients, is recursive, and some of it is quadratic.
     """
     level: list[Any] = [document]
     for _ in range(_DEPTH_LIMIT):

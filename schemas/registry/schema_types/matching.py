@@ -1,4 +1,4 @@
-"""The largest set of pairs in which nobody stands twice (Hopcroft and Karp, 1973)."""
+"""The largest matching of a bipartite graph (Hopcroft and Karp, 1973)."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ _FREE: Final = -1
 
 
 def largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Give as many as possible one of their choices each, no choice twice."""
+    """Return a largest matching: each left node gets at most one choice, no choice twice."""
     chosen: dict[int, int] = {}
     taken: dict[int, int] = {}
     while True:
@@ -24,7 +24,7 @@ def largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
 def _layers(
     choices: Mapping[int, Sequence[int]], chosen: Mapping[int, int], taken: Mapping[int, int]
 ) -> dict[int, int]:
-    """Say in how many changes of hands each can be reached from one that has nothing yet."""
+    """Return the distance of each node from the nodes that have no choice yet."""
     layers = {one: 0 for one in choices if one not in chosen}
     waiting = deque(layers)
     while waiting:
@@ -44,7 +44,7 @@ def _augment(
     chosen: dict[int, int],
     taken: dict[int, int],
 ) -> bool:
-    """Find a way to a free choice along the layers; without recursion, for it may be long."""
+    """Find a path to a free choice along the layers, without recursion: it may be long."""
     way: list[tuple[int, int]] = []
     trying = [(start, iter(choices[start]))]
     while trying:

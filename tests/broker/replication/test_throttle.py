@@ -1,4 +1,4 @@
-"""Replication throttles: a rate over windows, and who is held back by it (KIP-73)."""
+"""Replication throttles: a rate over windows, and the replicas that it holds back (KIP-73)."""
 
 import pytest
 

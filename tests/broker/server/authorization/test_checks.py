@@ -1,4 +1,4 @@
-"""The check of every API: without the right nothing is done and nothing is told."""
+"""The check of every API: without the right a request has no effect and its answer no data."""
 
 from collections.abc import Iterator
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Between the end of a broker's process and the next leader: what a Metadata answer says."""
+"""Metadata answers between the end of a broker's process and the election of the next leader."""
 
 from types import SimpleNamespace
 from typing import Any

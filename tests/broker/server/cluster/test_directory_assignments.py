@@ -1,4 +1,4 @@
-"""The controller is told where each replica is, and again until it has taken note."""
+"""The directory of each replica is reported to the controller, until the metadata has it."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

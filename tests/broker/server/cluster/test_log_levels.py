@@ -1,4 +1,4 @@
-"""Log levels that are changed at run time: which may be, to what, and who is told of it."""
+"""Log levels that are changed at run time: the valid loggers and levels, and the audit line."""
 
 import logging
 from collections.abc import Iterator

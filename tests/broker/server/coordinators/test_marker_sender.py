@@ -1,4 +1,4 @@
-"""Markers reach the leader of every partition, whoever that is by then, and are counted once."""
+"""Markers reach the current leader of every partition, and are counted once."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A shard is loaded in steps that end after so much, however it was written."""
+"""A shard is loaded in steps of limited size, for every form of its log."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The shell around shards: what is held until it is committed, and the timer under uvloop."""
+"""The shell around shards: replies wait for the commit, and timers work under uvloop."""
 
 import asyncio
 from contextlib import contextmanager

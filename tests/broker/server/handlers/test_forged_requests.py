@@ -1,4 +1,4 @@
-"""A client that says it is a broker, or somebody else: refused, and nothing is moved."""
+"""A client that claims to be a broker or another client is refused, without any effect."""
 
 from collections.abc import Iterator
 from typing import Any

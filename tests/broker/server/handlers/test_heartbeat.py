@@ -1,4 +1,4 @@
-"""What a member hears whose coordinator is not there, or not yet."""
+"""The answer to a heartbeat whose coordinator is missing or loading."""
 
 from typing import Any
 
