@@ -1,7 +1,7 @@
-"""How far a task has copied each partition, and how fast: pure.
+"""A task's metrics for each partition: position, rates, latencies and lag. Pure.
 
-Names are those that MirrorMaker 2's metrics get from the exporter for Prometheus. Its users miss
-the lag: how many of the source's offsets have no copy yet.
+The names are those of MirrorMaker 2's metrics in the Prometheus exporter. The lag, the number of
+the source's offsets without a copy, is an addition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,36 +26,36 @@ class PartitionFigures:
     stored: int = 0
     stored_bytes: int = 0
     record_age_ms: Measured = field(default_factory=Measured)
-    """How old records were when they were read."""
+    """The age of records when they were read."""
     replication_latency_ms: Measured = field(default_factory=Measured)
-    """How old they were when their copies stood."""
+    """The age of records when their copies were stored."""
     sizes: Measured = field(default_factory=Measured)
     sampled_from_ms: tuple[int, int] = (0, 0)
-    """When the sample before the last and the last one began; 0 when none has."""
+    """The start times of the last two samples, the older first; 0 for none."""
     next_offset: int | None = None
-    """The offset that is to be read next; None until something was read or resumed."""
+    """The next offset to read; None until the task has read or resumed."""
     missing: int = 0
     """Offsets that the source had deleted before they were copied."""
     read_to: int = 0
-    """Where the source ended at last; behind the last record there may be markers."""
+    """The source's last known end offset; transaction markers may follow the last record."""
 
     @property
     def lag(self) -> int:
         return max(0, self.end_offset - self.position)
 
     def were_read(self, last_offset: int, ages_ms: Sequence[int]) -> None:
-        """Learn of records that were read together, at least one."""
+        """Note that one or more records were read together."""
         self.read += len(ages_ms)
         self.record_age_ms.add_all(ages_ms)
         self.end_offset = max(self.end_offset, last_offset + 1)
         self.next_offset = last_offset + 1
 
     def resumes(self, offset: int) -> None:
-        """Learn that reading goes on at an offset, and that all before it is settled."""
+        """Note that reading continues at an offset, and that all earlier ones are settled."""
         self.position = self.next_offset = self.read_to = offset
 
     def was_stored(self, offset: int, size: int, latency_ms: int) -> None:
-        """Learn that a record has its copy, or was left out on purpose."""
+        """Note that a record's copy is stored, or that it was left out on purpose."""
         self.stored += 1
         self.stored_bytes += size
         self.replication_latency_ms.add(latency_ms)
@@ -65,7 +65,7 @@ class PartitionFigures:
             self._settle()
 
     def ended(self, offset: int) -> None:
-        """Learn that nothing is left to read before this offset."""
+        """Note that all records before this offset have been read."""
         self.read_to = offset
         self.next_offset = offset
         self.end_offset = max(self.end_offset, offset)
@@ -73,7 +73,7 @@ class PartitionFigures:
             self._settle()
 
     def pass_time(self, now_ms: int) -> None:
-        """Begin another sample when it is time."""
+        """Begin a new sample when it is time."""
         _, began_ms = self.sampled_from_ms
         if began_ms == 0:
             self.sampled_from_ms = (now_ms, now_ms)
@@ -83,12 +83,12 @@ class PartitionFigures:
                 each.roll()
 
     def rates(self, now_ms: int) -> tuple[float, float]:
-        """Give records and bytes a second, of at least one whole sample, as Kafka does."""
+        """Return records and bytes per second over at least one whole sample, as Kafka does."""
         seconds = max(SAMPLE_MS, now_ms - self.sampled_from_ms[0]) / 1000
         return self.sizes.count / seconds, self.sizes.total / seconds
 
     def _settle(self) -> None:
-        """All that was read has its copy: what is left behind it is no record."""
+        """Every record has its copy: move the position over offsets that hold no record."""
         self.position = max(self.position, self.read_to)
 
 
@@ -120,7 +120,7 @@ def metrics(
 def checkpoint_metrics(
     flow: Flow, latencies: dict[tuple[str, TopicPartition], Measured]
 ) -> Iterator[TaskMetric]:
-    """Tell how long it took from a checkpoint's making to its standing in the target."""
+    """Yield the time from a checkpoint's creation until it was stored in the target."""
     for (group, at), measured in latencies.items():
         labels = {
             "source": flow.source,

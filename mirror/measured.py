@@ -1,6 +1,6 @@
-"""A figure that changes with every record: the last one, the least, the greatest, the mean: pure.
+"""A metric of a value per record: the last value, minimum, maximum and mean. Pure.
 
-As Kafka's own metrics, over the last sample and the one before it: half a minute each.
+As in Kafka's metrics, they cover the current sample and the one before it, half a minute each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Measured:
         sample.total += sum(values)
 
     def roll(self) -> None:
-        """Begin another sample; the one before the last is forgotten."""
+        """Begin a new sample; the older one of the two is dropped."""
         self._before, self._now = self._now, _Sample()
 
     @property
@@ -56,7 +56,7 @@ class Measured:
         return self._now.total + self._before.total
 
     def named(self, name: str) -> Iterator[tuple[str, float]]:
-        """Give the four figures; nothing was measured lately: 0."""
+        """Yield the four values; 0 when both samples are empty."""
         samples = [each for each in (self._now, self._before) if each.count]
         yield name, self.last
         yield f"{name}_min", min((each.least for each in samples), default=0)

@@ -1,4 +1,4 @@
-"""What mm2.properties means: clusters, the flows between them, workers and connectors: pure.
+"""Parses mm2.properties: clusters, the flows between them, workers and connectors. Pure.
 
     clusters = primary, backup
     primary.bootstrap.servers = ...
@@ -6,8 +6,8 @@
     primary->backup.enabled = true
     primary->backup.topics = orders.*
 
-What is said of a flow counts more than what is said of all; a cluster's settings begin with its
-alias, those of one kind of client there with `alias.consumer.` and its like.
+A flow's setting overrides the setting for all flows. A cluster's settings begin with its alias;
+those of one kind of client begin with `alias.consumer.`, `alias.producer.` or `alias.admin.`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ class MirrorMakerSettings:
 
     @property
     def clusters(self) -> list[str]:
-        """Raises ConfigException when there are no two of them."""
+        """The clusters' aliases. Raises ConfigException when there are fewer than two."""
         names = [each.strip() for each in self.written.get("clusters", "").split(",")]
         found = list(dict.fromkeys(filter(None, names)))
         if len(found) < 2:
@@ -119,12 +119,12 @@ class MirrorMakerSettings:
         return {name: value for name, value in self.written.items() if name.startswith(wanted)}
 
     def _of_cluster(self, alias: str) -> Properties:
-        """Give a cluster's settings; what is said of no cluster is said of each."""
+        """Return a cluster's settings; a setting without an alias is valid for each cluster."""
         common = self._beginning((*_CLIENT_SETTINGS, *_CLIENT_KINDS))
         return {**common, **self._behind(f"{alias}.")}
 
     def worker(self, pair: Pair) -> Properties:
-        """Give the settings of the worker of a flow: it lives in the target's cluster."""
+        """Return the settings of a flow's worker, whose topics are in the target cluster."""
         source = pair.source
         return {
             "client.id": str(pair),
@@ -140,7 +140,7 @@ class MirrorMakerSettings:
         }
 
     def connector(self, pair: Pair, name: str) -> Properties:
-        """Give the settings of one of a flow's three connectors."""
+        """Return the settings of one of a flow's three connectors."""
         found: Properties = {
             "name": name,
             "connector.class": f"{_PACKAGE}.{name}",
@@ -161,10 +161,10 @@ class MirrorMakerSettings:
         return {**found, **self._behind(f"{pair}."), "name": name}
 
     def beats_back(self, pair: Pair) -> Properties | None:
-        """Give the connector that writes heartbeats into the source of a flow.
+        """Return the connector that writes heartbeats into the source of a flow.
 
-        They are what tells in the target that the flow lives. None when the opposite flow is
-        enabled and writes them anyhow, or when they are turned off.
+        Their copies show in the target that the flow works. None when the opposite flow is
+        enabled, which writes them itself, or when heartbeats are turned off.
         """
         back = Pair(pair.target, pair.source)
         emits = self._is_true("emit.heartbeats.enabled", default=True)

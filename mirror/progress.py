@@ -1,4 +1,4 @@
-"""How far the tasks that run here have come, by the figures they give."""
+"""The progress of the tasks that run here, from their metrics."""
 
 from typing import Any, Final, NamedTuple
 
@@ -12,14 +12,14 @@ At = tuple[str, int]
 
 
 class Progress(NamedTuple):
-    """The first offset of the source that has no copy, and how many have none."""
+    """The first offset of the source without a copy, and the number of such offsets."""
 
     offset: int
     lag: int
 
 
 def progress(flow: FlowWorker) -> dict[At, Progress]:
-    """Tell of every partition that a task here copies."""
+    """Return the progress of every partition that a task here copies."""
     cluster = flow.cluster
     counts = () if cluster is None else cluster.worker.task_counts().values()
     offsets: dict[At, int] = {}
@@ -33,7 +33,7 @@ def progress(flow: FlowWorker) -> dict[At, Progress]:
 
 
 def by_topic(found: dict[At, Progress]) -> dict[str, Any]:
-    """Say it to a program: of each topic the lag, and each partition's offset."""
+    """Return the progress as JSON: each topic's lag, and each partition's offset."""
     topics: dict[str, Any] = {}
     for (topic, partition), each in sorted(found.items()):
         body = topics.setdefault(topic, {"lag": 0, "offsets": {}})

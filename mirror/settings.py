@@ -1,4 +1,4 @@
-"""One connector's settings, read: its flow, its rules, and what its clients are told."""
+"""One connector's parsed settings: its flow, its rules, and its clients' settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _ADDRESS: Final = (
 
 @dataclass(frozen=True)
 class MirrorSettings:
-    """What a configuration says, as it was written and read."""
+    """The content of a configuration, as written and as parsed."""
 
     written: Mapping[str, str]
     parsed: Mapping[str, Any]
@@ -37,7 +37,7 @@ class MirrorSettings:
 
     @classmethod
     def of(cls, definition: ConfigDef, written: Mapping[str, str]) -> "MirrorSettings":
-        """Raises ConfigException for what is missing or wrong."""
+        """Raises ConfigException for a missing or an invalid setting."""
         parsed = definition.parse(written)
         try:
             policy = replication_policy(written)
@@ -65,7 +65,7 @@ class MirrorSettings:
         return float(self["admin.timeout.ms"]) / 1000
 
     def flow(self) -> Flow:
-        """Raises ConfigException for a pattern that is none."""
+        """Raises ConfigException for an invalid pattern."""
         return Flow(
             self.source,
             self.target,
@@ -86,7 +86,7 @@ class MirrorSettings:
         return ConfigRules(Patterns.of(name, self[name]), self["use.defaults.from"] == "source")
 
     def interval_seconds(self, name: str) -> int | None:
-        """Return how often something is done, None when it is not."""
+        """Return the interval of a repeated action, None when it is disabled."""
         return int(self[f"{name}.interval.seconds"]) if self[f"{name}.enabled"] else None
 
     # --- topics of its own ---
@@ -127,7 +127,7 @@ class MirrorSettings:
     def _client(
         self, side: str, kind: str, role: str, defaults: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Give a client's settings; `side` is source or target."""
+        """Return a client's settings; `side` is source or target."""
         cluster = with_prefix(self.written, f"{side}.cluster.")
         address = {name: value for name, value in cluster.items() if name.startswith(_ADDRESS)}
         told = {
@@ -147,10 +147,10 @@ class MirrorSettings:
 
     @property
     def reads_committed(self) -> bool:
-        """Whether records of transactions that were aborted stay away from the target.
+        """True if records of aborted transactions are not copied.
 
-        So it is unless `isolation.level` says otherwise, as with all clients of librdkafka.
-        MirrorMaker 2 copies them when it is not told.
+        This is the default of `isolation.level` in librdkafka. MirrorMaker 2 copies such records by
+        default.
         """
         told = {
             **with_prefix(self.written, "consumer."),

@@ -1,4 +1,4 @@
-"""Where the mirror has come to, as Connect keeps it: MirrorMaker 2's form, and what it must be."""
+"""The mirror's source offsets in Connect's store: MirrorMaker 2's format, and its checks."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,7 +7,7 @@ from millrace.connect.connectors import SourceOffset, SourcePartition, TopicPart
 from millrace.connect.errors import ConnectException
 
 TOPIC_ID: Final = "topicId"
-"""Of which topic of that name an offset is. MirrorMaker 2 does not write it, and lets it pass."""
+"""The id of the topic that an offset belongs to. MirrorMaker 2 does not write it and ignores it."""
 
 
 class Place(dict[str, Any]):
@@ -21,9 +21,10 @@ class Place(dict[str, Any]):
 
 
 def resume_offset(kept: Mapping[str, Any] | None, topic_id: str | None) -> int | None:
-    """Return where to read on, None to begin: nothing was copied, or another topic of that name.
+    """Return the offset to continue at, None to start at the beginning.
 
-    What was copied of a topic that was deleted says nothing about the one that is there now.
+    It is None if nothing was copied, or if the stored offset belongs to a deleted topic of the same
+    name.
     """
     if kept is None or not isinstance(kept.get("offset"), int):
         return None
@@ -34,9 +35,9 @@ def resume_offset(kept: Mapping[str, Any] | None, topic_id: str | None) -> int |
 
 
 def check_source_offset(partition: SourcePartition | None, offset: SourceOffset | None) -> None:
-    """Check what a user wants to set (KIP-875). Raises ConnectException."""
+    """Check an offset that a user wants to set (KIP-875). Raises ConnectException."""
     if offset is None:
-        # What is garbage may be removed.
+        # An invalid partition may be removed.
         return
     if partition is None:
         raise ConnectException("Source partitions may not be null")
@@ -52,7 +53,7 @@ def check_source_offset(partition: SourcePartition | None, offset: SourceOffset 
 def check_fixed_offset(
     partition: SourcePartition | None, offset: SourceOffset | None, *keys: str
 ) -> None:
-    """Check what a user wants to set for checkpoints or heartbeats, which begin at 0 always."""
+    """Check an offset that a user sets for checkpoints or heartbeats; only 0 is valid."""
     if offset is None:
         return
     if partition is None or any(key not in partition for key in keys):

@@ -1,12 +1,12 @@
-"""Which offset syncs are written, and when: pure.
+"""Decides which offset syncs are written, and when. Pure.
 
-A sync is worth writing at once when the offsets before it do not tell it: the first of a task's
-life, one after a gap in the source (a marker of a transaction, a compacted record), one after the
-target went back, and every so often. The others wait until offsets are committed, so that a topic
-that is quiet is exact to its end.
+A sync is due at once when it does not follow from the syncs before it: the first one of a task, one
+after a gap in the source (a transaction marker, a compacted record), one after the target's offset
+went back, and one when the last sync is `offset.lag.max` records behind. Other syncs wait until
+offsets are committed, so that the translation is exact at the end of an idle topic.
 
-Copying may be quicker than syncs are written. What is due is kept in its order then, so that a
-group in the middle is not led back to the beginning; of very much the newest stands for the rest.
+Records may be copied faster than syncs are written. Then the due syncs are kept in order, so that a
+group in the middle does not go back to the beginning; beyond a limit the newest replaces the rest.
 """
 
 from collections import deque
@@ -18,26 +18,26 @@ from millrace.mirror.records import OffsetSync
 
 MAX_IN_FLIGHT: Final = 10
 MAX_DUE: Final = 64
-"""Of one partition."""
+"""The limit of due syncs per partition."""
 
 
 @dataclass(slots=True)
 class _Partition:
-    """Offsets of the last record that was stored, and of the last sync."""
+    """The offsets of the last stored record and of the last sync."""
 
     upstream_offset: int
     downstream_offset: int
     synced_downstream_offset: int
     is_waiting: bool = False
-    """Whether the last record that was stored is to be told of when offsets are committed."""
+    """True if the last stored record's sync is written when offsets are committed."""
     taken: OffsetSync | None = None
-    """The last one that was handed out."""
+    """The sync that `take` returned last."""
     lost: OffsetSync | None = None
-    """Written in vain, and waits when nothing newer does."""
+    """A sync whose write failed; it waits unless a newer one does."""
 
 
 class SyncQueue:
-    """Owns the syncs of a task that are not written yet, of each partition in their order."""
+    """Owns a task's unwritten syncs, in order for each partition."""
 
     def __init__(self, offset_lag_max: int) -> None:
         self._offset_lag_max = offset_lag_max
@@ -46,7 +46,7 @@ class SyncQueue:
         self._in_flight = 0
 
     def stored(self, at: TopicPartition, upstream_offset: int, downstream_offset: int) -> bool:
-        """Learn that a record of the source has its copy; returns whether that is to be written."""
+        """Note that a record's copy is stored; return whether a sync is due."""
         last = self._partitions.get(at)
         if last is None:
             self._partitions[at] = _Partition(upstream_offset, downstream_offset, downstream_offset)
@@ -78,7 +78,7 @@ class SyncQueue:
         due.append(sync)
 
     def promote(self) -> None:
-        """Have all that wait be written: offsets were committed."""
+        """Make all waiting syncs due: offsets were committed."""
         for at, last in self._partitions.items():
             if (waiting := _waiting(at, last)) is None:
                 continue
@@ -89,7 +89,7 @@ class SyncQueue:
             )
 
     def take(self) -> list[OffsetSync]:
-        """Take what may be written now, in turns; `written` or `lost` is told for each."""
+        """Return the syncs to write now, in turns; call `written` or `lost` for each."""
         taken: list[OffsetSync] = []
         while self._due and self._in_flight < MAX_IN_FLIGHT:
             at = next(iter(self._due))
@@ -105,9 +105,9 @@ class SyncQueue:
         self._in_flight -= 1
 
     def lost(self, sync: OffsetSync) -> None:
-        """Learn that a sync was not written: it waits, unless a later one took its place.
+        """Note that the write of a sync failed: it waits, unless a later one replaced it.
 
-        Written behind a later one it would say that the target has begun anew.
+        If it were written after a later one, readers would take the target for a new topic.
         """
         self._in_flight -= 1
         at = sync.topic_partition
@@ -117,7 +117,7 @@ class SyncQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every sync is written."""
+        """True if every sync is written."""
         waiting = any(_waiting(at, last) for at, last in self._partitions.items())
         return not (self._due or waiting or self._in_flight)
 

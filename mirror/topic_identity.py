@@ -1,11 +1,11 @@
-"""Whether what was read of a topic is of the one that is meant, or of another with its name: pure.
+"""Decides when to check that records belong to the intended topic. Pure.
 
-A topic that is deleted and made again has another id, and a consumer reads on in it without a word:
-at the old offset, or from the beginning when that lies behind the new end. So the id is asked for
-after reading and before handing on, which proves it: no id comes twice. Not always: between two
-topics a consumer is refused, asks for metadata and waits, so what comes right behind the last
-record is of the same topic. A check every second besides is for a consumer that is behind, whose
-records come out of its own queue.
+A topic that is deleted and created again has another id, and a consumer continues in it silently:
+at the old offset, or from the beginning when the old offset is beyond the new end. So the mirror
+requests the topic's id after reading records and before passing them on. That proves their topic,
+since an id is never used again. Consecutive records need no check: between two topics a consumer is
+refused, requests metadata and waits. In addition there is one check per second, for a consumer that
+is behind and reads records from its own queue.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _LONGEST_MS: Final = 1_000
 
 
 class TopicIdentity:
-    """Owns when something of a topic was read, and when its id was seen."""
+    """Owns the times of the last read of each topic and of the last check of its id."""
 
     def __init__(self) -> None:
         self._offsets: dict[TopicPartition, int] = {}
@@ -30,7 +30,7 @@ class TopicIdentity:
     def doubtful(
         self, read: Iterable[tuple[TopicPartition, Sequence[int]]], now_ms: int
     ) -> set[str]:
-        """Take offsets in the order they were read; returns the topics to be looked at first."""
+        """Note offsets in reading order; return the topics whose ids must be checked first."""
         found = set()
         for at, offsets in read:
             went_back = offsets[0] <= self._offsets.get(at, -1) or not _is_rising(offsets)
@@ -47,12 +47,12 @@ class TopicIdentity:
         return now_ms - read_ms <= _GAP_MS and now_ms - proven_ms <= _LONGEST_MS
 
     def proven(self, topics: Iterable[str], now_ms: int) -> None:
-        """Learn that topics are those that are meant, by an answer that came now."""
+        """Note that an answer has confirmed the ids of topics."""
         for topic in topics:
             self._proven_ms[topic] = now_ms
 
     def begins_anew(self, topic: str) -> None:
-        """Forget a topic: another of its name is read from its beginning."""
+        """Forget a topic: a new one with its name is read from its beginning."""
         self._offsets = {at: each for at, each in self._offsets.items() if at.topic != topic}
         self._read_ms.pop(topic, None)
 

@@ -1,4 +1,4 @@
-"""What a target lacks of a source's topics, and how the work is divided among tasks: pure."""
+"""Finds what a target lacks of a source's topics, and divides partitions among tasks. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,14 +25,14 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """Topics to make, by the target's name, and topics to give more partitions."""
+    """Topics to create, by their names in the target, and topics that need more partitions."""
 
     create: dict[str, int] = field(default_factory=dict)
     increase: dict[str, int] = field(default_factory=dict)
 
 
 def plan_topics(flow: Flow, source: PartitionCounts, target: PartitionCounts) -> TopicPlan:
-    """Tell what the target lacks; `source` holds what is mirrored, partitions only grow."""
+    """Return what the target lacks. `source` has the mirrored topics; partitions only grow."""
     plan = TopicPlan()
     for topic, count in sorted(source.items()):
         remote = flow.remote_topic(topic)
@@ -46,7 +46,7 @@ def plan_topics(flow: Flow, source: PartitionCounts, target: PartitionCounts) ->
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """Which settings of topics follow the source."""
+    """Selects the topic settings that follow the source."""
 
     exclude: Patterns
     takes_source_defaults: bool = False
@@ -61,7 +61,7 @@ class ConfigRules:
         )
 
     def of_new_topic(self, entries: Iterable[ConfigEntry]) -> dict[str, str]:
-        """Return the settings a topic is made with."""
+        """Return the settings of a new topic."""
         return {
             entry.name: entry.value
             for entry in entries
@@ -73,7 +73,7 @@ class ConfigRules:
     def changes(
         self, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
     ) -> dict[str, str | None]:
-        """Return what has to change in the target: name -> value, None to give a setting up."""
+        """Return the changes in the target: name -> value, None to remove a setting."""
         there = {entry.name: entry for entry in target}
         found: dict[str, str | None] = {}
         for entry in source:
@@ -101,10 +101,9 @@ class TopicAcl:
 
 
 def remote_acls(flow: Flow, rules: Iterable[TopicAcl]) -> list[TopicAcl]:
-    """Return the rules a target should have: who may read the source's topic may read the copy.
+    """Return the rules for a target: a user who may read the source's topic may read the copy.
 
-    Nobody but the mirror writes to a copy: leave to write is not given, leave to do all is leave
-    to read.
+    Only the mirror writes to a copy: WRITE is not copied, and ALL becomes READ.
     """
     made = []
     for rule in rules:
@@ -129,18 +128,18 @@ def partitions_of(counts: PartitionCounts) -> list[TopicPartition]:
 
 
 def divided(parts: Sequence[TopicPartition], max_tasks: int) -> list[list[TopicPartition]]:
-    """Deal partitions out in turn, so that each task has its share of every topic."""
+    """Deal out partitions in turn, so that each task has a share of every topic."""
     count = min(max_tasks, len(parts))
     return [list(parts[number::count]) for number in range(count)]
 
 
 def encoded(parts: Iterable[TopicPartition]) -> str:
-    """Write partitions as `task.assigned.partitions` has them."""
+    """Format partitions for `task.assigned.partitions`."""
     return ",".join(f"{each.topic}-{each.partition}" for each in parts)
 
 
 def decoded(text: str) -> list[TopicPartition]:
-    """Read them back. Raises ValueError."""
+    """Parse `task.assigned.partitions`. Raises ValueError."""
     found = []
     for part in filter(None, text.split(",")):
         topic, _, number = part.rpartition("-")

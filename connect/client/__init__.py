@@ -1,5 +1,5 @@
-"""The commands that ask a worker: `millrace connect list`, `status`, `restart` and so on.
+"""The commands that send requests to a worker: `millrace connect list`, `restart` and so on.
 
-`arguments.py` says which there are, `commands.py` does them, `rest.py` asks the worker and
-`tables.py` prints. Nothing of the worker itself is imported, so that a command answers at once.
+`arguments.py` defines them, `commands.py` runs them, `rest.py` sends the requests and `tables.py`
+prints. No module of the worker is imported, so that a command starts fast.
 """

@@ -1,4 +1,4 @@
-"""The arguments of `millrace connect`: one command for everything the REST interface does."""
+"""The arguments of `millrace connect`: one command for each call of the REST interface."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What each command asks the worker, and what it prints."""
+"""Runs each command: it sends requests to the worker and prints the answers."""
 
 import argparse
 import json
@@ -26,11 +26,11 @@ class Desk:
         self._is_json: bool = options.json
 
     def show(self, said: Any, text: str) -> None:
-        """Print an answer: as it came for programs, as a text for people."""
+        """Print an answer: its JSON with `--json`, otherwise `text`."""
         print_out(json.dumps(said, indent=2, ensure_ascii=False) if self._is_json else text)
 
     def tell(self, text: str) -> None:
-        """Print what was done, which programs see by the exit status."""
+        """Print what was done, unless `--json` is given: the exit status tells it."""
         if not self._is_json:
             print_out(text)
 

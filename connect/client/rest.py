@@ -1,4 +1,4 @@
-"""One question to a worker's REST interface, and its answer."""
+"""Sends one request to a worker's REST interface and returns the answer."""
 
 import base64
 import http.client
@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from connect.clock import now_ms
 
 _TIMEOUT_SECONDS: Final = 100.0
-"""A little longer than a worker takes at most."""
+"""A little longer than a worker's own time-out."""
 _REBALANCE_MS: Final = 30_000
 _SILENT_MS: Final = 2_000
 """After this time a user at a terminal is told what the command waits for."""
@@ -25,14 +25,14 @@ _CONNECTIONS: Final = {
 
 
 class ClientError(Exception):
-    """The worker refused, or there is none; the text says why, all that the user is to see."""
+    """The worker refused or cannot be reached; the message is shown to the user."""
 
 
 class ConnectRest:
     """Asks the worker at a URL. While the cluster shares its work anew, it asks again."""
 
     def __init__(self, url: str) -> None:
-        """Raises ClientError for what is no URL."""
+        """Raises ClientError for an invalid URL."""
         parts = urlsplit(url if "://" in url else f"http://{url}")
         try:
             self._connect_to = _CONNECTIONS[parts.scheme], parts.hostname, parts.port

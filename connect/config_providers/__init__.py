@@ -1,4 +1,4 @@
-"""Where the values come from that `${provider:path:key}` in a configuration stands for (KIP-297).
+"""The config providers, which supply the values of `${provider:path:key}` (KIP-297).
 
 `variables.py` finds and replaces them, `providers.py` reads files, directories and the environment.
 """

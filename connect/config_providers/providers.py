@@ -1,10 +1,10 @@
 """Config providers for files, directories and the environment, under Kafka's names.
 
-Paths come from configurations that anybody may submit who reaches the REST interface. So
-`allowed.paths` limits them (a path is compared as it is written, without following links: mounted
-secrets are links); without it only what connectors may use themselves is read, in the worker's
-`file.allowed.directories`. Only regular files are read, and none that is larger than
-MAX_FILE_BYTES. What is not allowed or is not there has no values, and the variable stays as it is.
+Any user of the REST interface can write paths into a configuration. So `allowed.paths` limits them;
+a path is compared as written, without resolving links, since mounted secrets are links. Without
+that setting only files in the worker's `file.allowed.directories` are read. Only regular files of
+at most MAX_FILE_BYTES are read. A file that is not allowed or missing has no values, and the
+variable stays as it is.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""Replaces `${provider:path:key}` in a configuration by what the provider has there.
+"""Replaces `${provider:path:key}` in a configuration by the provider's value.
 
-The path may be missing: `${env:SECRET}`. What no provider knows stays as it is, as in Kafka, so
-that whoever reads the value can say what is wrong with it.
+The path may be missing: `${env:SECRET}`. A variable without a value stays as it is, as in Kafka, so
+that the code that reads the setting reports the error.
 """
 
 import re

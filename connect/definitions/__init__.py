@@ -1,6 +1,6 @@
-"""What a connector's configuration may say, and what is wrong with one. Pure.
+"""The settings of a connector's configuration, and its validation. Pure.
 
-`connector.py` defines the settings every connector has, `plugged.py` those of its transformations
-and predicates, `topics.py` those of the topics it creates; `validation.py` puts a whole
-configuration together and checks it, as `PUT /connector-plugins/{plugin}/config/validate` shows.
+`connector.py` defines the settings of every connector, and `plugged.py` those of its
+transformations and predicates. `validation.py` combines them and checks a configuration, as
+`PUT /connector-plugins/{plugin}/config/validate` does.
 """

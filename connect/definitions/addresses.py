@@ -1,9 +1,9 @@
-"""Which settings say where a connector goes, and so where its secrets go. Pure.
+"""Finds the settings that decide to which address a connector sends its secrets. Pure.
 
-A setting counts when its name has a word of addresses or of what protects the way there, or when
-its value looks like an address. No plugin has to say so: one that is not known here is covered too.
-That a harmless setting is taken for an address costs its user a secret that is typed again; the
-other mistake would give the secret away.
+A setting is one of them if its name contains a word for an address or for the protection of a
+connection, or if its value looks like an address. So unknown plugins are covered, too. If a
+harmless setting is taken for an address, the user has to type a secret again; the opposite mistake
+would give the secret away.
 """
 
 import re

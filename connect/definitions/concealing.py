@@ -1,7 +1,7 @@
-"""Takes out of a text what must not be seen in it, by value and whatever setting it came by. Pure.
+"""Hides secret values in texts, in whatever setting they occur. Pure.
 
-The value of a variable becomes the variable again, the value of a secret setting `[hidden]`. A very
-short value is taken out only where it is the whole text: `1` or `on` stands in too many words.
+The value of a variable is replaced by the variable, the value of a secret setting by `[hidden]`. A
+very short value is hidden only where it is the whole text: `1` or `on` is part of too many words.
 """
 
 from collections.abc import Mapping

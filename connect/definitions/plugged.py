@@ -1,6 +1,6 @@
-"""What is plugged into a connector, and what it is told.
+"""The settings of the plugins in a connector's configuration.
 
-Converters to choose from; transformations and predicates under the names a connector gives them.
+These are the available converters, and the transformations and predicates under their aliases.
 """
 
 from collections.abc import Mapping, Sequence

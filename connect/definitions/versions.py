@@ -1,9 +1,9 @@
-"""Which version of a plugin a configuration asks for: `connector.plugin.version` (KIP-891).
+"""The version of a plugin that a configuration asks for: `connector.plugin.version` (KIP-891).
 
-A worker has one version of every plugin. A configuration that asks for another is refused, so that
-one which was written for a newer plugin is not run by an older one. What can be asked for is what
-Maven has: `1.2` that version, `[1.0,2.0)` from 1.0 to below 2.0, `(,1.5],[2.0,)` one of several,
-`latest` any.
+A worker has one version of every plugin. A configuration that asks for another one is refused, so
+that an older plugin does not run a configuration for a newer one. The syntax is Maven's: `1.2` is
+that version, `[1.0,2.0)` is 1.0 to below 2.0, `(,1.5],[2.0,)` is one of several ranges, `latest` is
+any version.
 """
 
 import re

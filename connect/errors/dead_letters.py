@@ -1,4 +1,4 @@
-"""What a dead letter tells of its failure, and what the log says of it.
+"""The headers of a dead letter, and the log messages of failed records.
 
 A dead letter is the record as it was read: key, value, headers and timestamp. With
 `errors.deadletterqueue.context.headers.enable` these headers are added, each a UTF-8 text:

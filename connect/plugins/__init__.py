@@ -1,4 +1,4 @@
-"""What a worker can plug in, and by which names configurations call it.
+"""Finds plugins, and their names in configurations.
 
 `scan.py` finds classes: ours (`built_in.py`), those of installed distributions (entry points of the
 group `millrace.connectors`) and those in the folders of `plugin.path`. `catalogue.py` finds one by

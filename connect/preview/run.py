@@ -1,8 +1,8 @@
-"""Runs a preview in a thread of its own, for so long and no longer.
+"""Runs a preview in its own thread, with a time limit.
 
-A connector's code may block for ever: then what was seen until now is the answer, and the thread is
-left behind, and its place among the few previews at once is free again. So many that do not end are
-left behind, and no more.
+A connector's code may block for ever. Then the answer has the records that were seen so far, the
+thread is left behind, and another preview may start. The number of threads that are left behind is
+limited.
 """
 
 import asyncio

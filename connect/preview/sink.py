@@ -1,8 +1,7 @@
-"""Reads records of a sink's topics as its task would, while its group knows nothing of it.
+"""Reads records of a sink's topics for a preview, without joining its group.
 
-First what the group has not committed yet, which `put` would get next; if nothing is waiting, the
-last records there are. Partitions are assigned by hand, so no group is joined, and nothing is
-committed.
+It reads the records that the group has not committed, which `put` would get next. If there are
+none, it reads the last records of the topics. It assigns partitions itself and commits nothing.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Reads the first records of a source: its connector and one task are started, polled and stopped.
 
-What the task is told of its offsets is what is kept under the connector's name, so that it goes on
-where that connector is; nothing is kept of what it reads now.
+The task reads the offsets stored under the connector's name, so that it continues at that
+connector's position. The preview stores no offsets.
 """
 
 from collections.abc import Mapping

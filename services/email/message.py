@@ -37,7 +37,7 @@ _SENTENCES = {
 
 
 class Contact(NamedTuple):
-    """Whom a mail is for."""
+    """The recipient of a mail."""
 
     name: str
     address: str

@@ -137,7 +137,7 @@ def test_the_end_of_its_input_reaches_it_though_others_were_forked_after_it(
 
 
 def test_all_end_with_the_process_that_started_them(starter: Starter) -> None:
-    """Their inputs end; and the server ends, of which nobody asks anything any more."""
+    """Their inputs end; and the server ends, since its client is gone."""
     code = (
         "import os, sys; from pathlib import Path\n"
         "from tests.millrace.test_forked_process import Starter\n"

@@ -30,7 +30,7 @@ class Echo:
         threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
 
     def stop(self) -> None:
-        """End as a process that dies: nothing listens any more, and every connection closes."""
+        """End as a process that dies: the listener and every connection close."""
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for connection in self.connections:

@@ -41,7 +41,7 @@ class Mirror:
         """Which record of the source each offset is a copy of; -1 for a marker."""
         self.read_on = self.committed = 0
         self.retired: set[int] = set()
-        """Offsets that were not in the source any more when they were passed last."""
+        """Offsets that were deleted from the source when they were passed last."""
         self.queue = SyncQueue(self.random.choice([0, 5, 100]))
         self.sync_log: list[OffsetSync] = []
         self.checkpoint_log: list[Checkpoint] = []

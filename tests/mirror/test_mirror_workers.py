@@ -1,4 +1,4 @@
-"""Who runs a mirror's tasks: several processes with one file, or an ordinary worker of Connect."""
+"""A mirror's tasks run in several processes with one file, or in an ordinary Connect worker."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -188,7 +188,7 @@ def test_an_instance_that_is_frozen_for_longer_than_its_session_writes_no_stale_
     for name in ("one", "two"):
         assert_views_are_right(streams, name, sender.orders)
     assert_sent_once(pipeline, sender.orders)
-    # Who is left reads every row back from the changelogs.
+    # The remaining instance reads every row back from the changelogs.
     pipeline.end("two", kill=True)
     streams.wait_caught_up()
     streams.wait_shared("one", 1)

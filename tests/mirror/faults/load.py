@@ -1,4 +1,4 @@
-"""Who writes while things break: one topic, numbers in rising order, all of them kept."""
+"""The writer under faults: one topic, numbers in rising order, all of them kept."""
 
 import threading
 from collections.abc import Iterator

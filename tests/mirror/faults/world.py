@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.25
 """Most of what is waited for is found by reading a whole topic."""
 _MIRROR, _TARGET = 1, 2
 _SETTINGS = {
-    # Whoever still writes to a topic that was deleted would have it back.
+    # A producer that still writes to a deleted topic would create it again.
     "auto.create.topics.enable": "false",
     "log.cleaner.backoff.ms": "200",
     "log.retention.check.interval.ms": "300",

@@ -93,7 +93,7 @@ def test_events_stream_the_newest_snapshot_and_the_status(store: Path) -> None:
         assert [event["event"] for event in first] == ["snapshot", "status"]
         assert json.loads(first[0]["data"])["summary"]["orders"] == 14
         assert json.loads(first[1]["data"])["state"] == "waiting"
-        # Whoever has the newest snapshot does not get it again.
+        # A client that has the newest snapshot does not get it again.
         assert again[0]["event"] == "status"
 
     run(store, talk)
