@@ -154,6 +154,8 @@ def _name(words: list[str]) -> str:
         return "spark: java"
     if module.startswith("pyspark.") or "pyspark/daemon" in " ".join(words):
         return "spark: python workers"
+    if "schemas.registry.judging.process" in words:
+        return "schemas.registry: judging"
     return {"spark_analytics.jobs": "spark: driver in python"}.get(module, module)
 
 

@@ -25,10 +25,12 @@ from mirror.whole_topic import whole_topic
 from tests.e2e.oracle import expect
 from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below
+from tests.lib.running_program import running
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
+DEMO = [sys.executable, "-m", "millrace", "demo"]
 ROOT = Path(__file__).parents[2]
 DATA = Path(
     os.environ.get("MILLRACE_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
@@ -87,7 +89,7 @@ def environment(**more: str) -> dict[str, str]:
 def run_demo(folder: Path, **options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
     """Run the demo in a folder; return the process and the report."""
     process = subprocess.run(
-        [sys.executable, "-m", "millrace", "demo"],
+        DEMO,
         cwd=folder,
         env=environment(**options),
         capture_output=True,
@@ -197,6 +199,15 @@ def kill_some(process: subprocess.Popen[str]) -> None:
         )
 
 
+def have_a_schema_judged(registry: str) -> None:
+    """Register a schema that nobody has registered: the registry starts a process that judges it.
+
+    The process ends when it has been idle for a while, and so may not be there without this.
+    """
+    answer = call("POST", f"{registry}/subjects/unused-value/versions", {"schema": '"bytes"'})
+    assert answer.status == 200, answer
+
+
 def assert_is_whole(report: dict[str, Any], count: int) -> None:
     assert list(report) == REPORTED
     assert report["posted"] == count
@@ -210,13 +221,7 @@ def assert_is_whole(report: dict[str, Any], count: int) -> None:
 def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_leaves_no_child(
     tmp_path: Path,
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "millrace", "demo"],
-        cwd=tmp_path,
-        env=environment(COUNT="150", RATE="25"),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with running(DEMO, cwd=tmp_path, env=environment(COUNT="150", RATE="25")) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("all ready"):
@@ -234,9 +239,11 @@ def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_lea
         # As it is printed, where it is printed.
         command = [*shlex.split(more[1]), "--rate", "5", "--seconds", "1"]
         subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=60)
+        have_a_schema_judged(urls["registry"])
         pids = list(processes_below(process.pid))
-        # Three brokers and the registry, and the two processes that all were forked from.
-        assert len(pids) == 6 + len(SERVICES)
+        # Three brokers, the registry and its process that judges schemas, and the two processes
+        # that all but the last were forked from.
+        assert len(pids) == 7 + len(SERVICES), processes_below(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert not any(is_alive(pid) for pid in pids)
@@ -251,31 +258,24 @@ def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_lea
 def test_a_second_cluster_has_what_the_pipeline_wrote_and_no_child_outlives_a_killed_demo(
     tmp_path: Path,
 ) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "millrace", "demo"],
-        cwd=tmp_path,
-        env=environment(MIRROR="1", COUNT="40", RATE="0"),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    told = environment(MIRROR="1", COUNT="40", RATE="0")
+    with running(DEMO, cwd=tmp_path, env=told) as process:
         assert process.stdout is not None
         shown = "".join(takewhile(lambda line: "serving until" not in line, process.stdout))
-        try:
-            assert "Mirror" in shown, shown
-            urls = dict(re.findall(r"^(\w+) +(\S+)$", shown, re.MULTILINE))
-            asked = Request(urls["mirror"] + "/", headers={"Accept": "text/html"})
-            with urlopen(asked, timeout=20) as answer:
-                page = answer.read().decode()
-            assert re.search(r"shop-&gt;standby</dt><dd>\d+ topics, replication-offset-lag", page)
-            (second,) = re.findall(r"second cluster\D+([\d.]+:\d+)", shown)
-            source = values_of(urls["kafka"], "orders")
-            assert source
-            assert values_of(second, "shop.orders") == source
-            pids = list(processes_below(process.pid))
-            assert len(pids) > 6 + len(SERVICES)  # The second cluster and the mirror besides.
-        finally:
-            process.kill()
-            process.wait(30)
+        assert "Mirror" in shown, shown
+        urls = dict(re.findall(r"^(\w+) +(\S+)$", shown, re.MULTILINE))
+        asked = Request(urls["mirror"] + "/", headers={"Accept": "text/html"})
+        with urlopen(asked, timeout=20) as answer:
+            page = answer.read().decode()
+        assert re.search(r"shop-&gt;standby</dt><dd>\d+ topics, replication-offset-lag", page)
+        (second,) = re.findall(r"second cluster\D+([\d.]+:\d+)", shown)
+        source = values_of(urls["kafka"], "orders")
+        assert source
+        assert values_of(second, "shop.orders") == source
+        have_a_schema_judged(urls["registry"])
+        pids = list(processes_below(process.pid))
+        # The one broker of the second cluster and the mirror besides.
+        assert len(pids) == 9 + len(SERVICES), processes_below(process.pid)
     until(lambda: not any(is_alive(pid) for pid in pids))
     report = json.loads((tmp_path / "build" / "demo" / "report.json").read_text())["mirror"]
     assert report["topics"] >= 10

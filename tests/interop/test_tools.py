@@ -20,6 +20,7 @@ from millrace.launch import program_command, program_environment
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
 from tests.lib.java import java
+from tests.lib.running_program import running
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -345,9 +346,7 @@ def verified(bootstrap: str, start: list[str]) -> list[str]:
     """Run a replica verification, which never ends, until it reports; gives what it printed."""
     command = [*start, "--broker-list", bootstrap, "--time", "-2", "--report-interval-ms", "1"]
     command += ["--topics-include", "same", "--max-wait-ms", "200"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=OURS
-    ) as process:
+    with running(command, env=OURS, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         lines: list[str] = []
         for line in process.stdout:

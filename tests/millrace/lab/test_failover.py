@@ -9,6 +9,7 @@ import pytest
 
 from millrace.launch import program_command, program_environment
 from tests.lib.process_tree import processes_below
+from tests.lib.running_program import running
 
 pytestmark = pytest.mark.slow
 
@@ -43,9 +44,7 @@ def test_a_step_that_does_not_come_true_ends_it() -> None:
 
 @pytest.mark.parametrize("is_tool_awaited", [False, True])
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(is_tool_awaited: bool) -> None:
-    with subprocess.Popen(
-        COMMAND, env=program_environment(), stdout=subprocess.PIPE, text=True
-    ) as walk:
+    with running(COMMAND, env=program_environment()) as walk:
         assert walk.stdout is not None
         assert "3 nodes are started" in walk.stdout.readline()
         # Beside the nodes there is soon a tool, which the next step runs: when it is seen it has
