@@ -4,6 +4,7 @@ The value of a variable is replaced by the variable, the value of a secret setti
 very short value is hidden only where it is the whole text: `1` or `on` is part of too many words.
 """
 
+import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -29,6 +30,10 @@ class Concealing:
             if len(value) >= _SHORT:
                 text = text.replace(value, shown)
         return text
+
+    def trace(self, error: BaseException) -> str:
+        """Return the trace of an error in which no value is seen: what a log may hold of it."""
+        return self.text("".join(traceback.format_exception(error)))
 
     def all(self, shown: Any) -> Any:
         """Return what JSON holds with every text in it concealed, names too."""

@@ -79,10 +79,10 @@ class _Preview(threading.Thread):
         variables = environment.variables(config)
         self._config = filled(config, variables)
         secret = secrets.values(environment.plugins, self._config)
-        concealing = Concealing(dict.fromkeys((*secret, *variables.values.values()), HIDDEN))
+        self._concealing = Concealing(dict.fromkeys((*secret, *variables.values.values()), HIDDEN))
         self._places = places
         self._call = Caller()
-        self._seen = Seen.begun(partial(shown.clean, concealing))
+        self._seen = Seen.begun(partial(shown.clean, self._concealing))
         self._connector = connector_class(environment.plugins, self._config)()
         self._reading = self._reading_of()
         self._has_ended = threading.Event()
@@ -118,8 +118,9 @@ class _Preview(threading.Thread):
                 way.close()
             self._call.close()
         # As above.
-        except BaseException:
-            log.exception("preview did not end cleanly thread=%s", self.name)
+        except BaseException as error:  # noqa: BLE001
+            trace = self._concealing.trace(error)
+            log.error("preview did not end cleanly thread=%s\n%s", self.name, trace)
         finally:
             self._give_place_back()
             self._has_ended.set()
@@ -140,8 +141,9 @@ class _Preview(threading.Thread):
         try:
             self._reading.interrupt()
         # What is called is the connector's own code.
-        except Exception:
-            log.exception("preview could not be interrupted thread=%s", self.name)
+        except Exception as error:  # noqa: BLE001
+            trace = self._concealing.trace(error)
+            log.error("preview could not be interrupted thread=%s\n%s", self.name, trace)
         if self._has_ended.wait(_GRACE_MS / 1000):
             return True
         log.warning("preview does not stop and is left behind thread=%s", self.name)

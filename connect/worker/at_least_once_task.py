@@ -108,10 +108,11 @@ class AtLeastOnceWork(SourceWork):
                 entries = list(self._kept.values())
                 self._parts.offsets.write(connector, entries, self._parts.flush_timeout_ms)
                 self._kept.clear()
-        except ConnectException:
+        except ConnectException as error:
             # The offsets stay here and are written with the next ones.
             self.counts.offset_commit_failure_total += 1
-            log.exception("offsets were not kept task=%s", self._thread.task)
+            trace = self._thread.concealing.trace(error)
+            log.error("offsets were not kept task=%s\n%s", self._thread.task, trace)
             return
         self.counts.offset_commit_completion_total += 1
         self._tell_task()

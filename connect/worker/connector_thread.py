@@ -3,7 +3,6 @@
 import logging
 import queue
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -113,7 +112,7 @@ class ConnectorThread(threading.Thread):
         # The outermost edge of a connector: an exception ends this connector only.
         except BaseException as error:  # noqa: BLE001
             if not self.is_stopping:
-                trace = self._concealing.text("".join(traceback.format_exception(error)))
+                trace = self._concealing.trace(error)
                 log.error("connector failed connector=%s\n%s", self.connector, trace)
         finally:
             self._end(connector)
@@ -161,8 +160,9 @@ class ConnectorThread(threading.Thread):
                 self._call(connector.stop)
             self._call.close()
         # As above.
-        except BaseException:
-            log.exception("connector did not end cleanly connector=%s", self.connector)
+        except BaseException as error:  # noqa: BLE001
+            trace = self._concealing.trace(error)
+            log.error("connector did not end cleanly connector=%s\n%s", self.connector, trace)
 
     def _tell(self, of: Callable[..., None], *what: Any) -> None:
         if not self.is_left:

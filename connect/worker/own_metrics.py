@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from connect.definitions.concealing import Concealing
 from connect.herder.names import TaskId
 from millrace.connect.connectors import TaskMetric
 
@@ -21,19 +22,23 @@ _LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 class OwnMetrics:
     """Asks a task for its metrics, from another thread and possibly while the task works."""
 
-    def __init__(self, task: TaskId, metrics: Callable[[], Iterable[TaskMetric]]) -> None:
+    def __init__(
+        self, task: TaskId, metrics: Callable[[], Iterable[TaskMetric]], concealing: Concealing
+    ) -> None:
         self._task = task
         self._metrics = metrics
+        self._concealing = concealing
         self._error = ""
 
     def __call__(self) -> tuple[TaskMetric, ...]:
         try:
             told = tuple(_checked(*each) for each in self._metrics())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # Prometheus scrapes every few seconds: log an unchanged problem once.
             if repr(error) != self._error:
                 self._error = repr(error)
-                log.exception("task's metrics are left out task=%s", self._task)
+                trace = self._concealing.trace(error)
+                log.error("task's metrics are left out task=%s\n%s", self._task, trace)
             return ()
         self._error = ""
         return told

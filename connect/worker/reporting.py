@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from connect.definitions.concealing import Concealing
 from connect.errors.dead_letters import (
     PARTITION_COUNT,
     DeadLetterSettings,
@@ -32,10 +33,13 @@ _WAITING_LIMIT: Final = 20_000
 class SourceReport:
     """Logs a source's failed records."""
 
-    def __init__(self, task: TaskId, settings: ErrorSettings, counts: ErrorCounts) -> None:
+    def __init__(
+        self, task: TaskId, settings: ErrorSettings, counts: ErrorCounts, concealing: Concealing
+    ) -> None:
         self._task = task
         self._settings = settings
         self._counts = counts
+        self._concealing = concealing
 
     def __call__(self, failure: Failure, about: SourceRecord) -> None:
         if not self._settings.is_logged:
@@ -45,7 +49,7 @@ class SourceReport:
         if self._settings.is_record_logged:
             where = about.source_partition, about.source_offset
         message = source_log_message(failure, self._task.connector, self._task.task, where)
-        log.error("%s", message, exc_info=failure.error)
+        log.error("%s\n%s", message, self._concealing.trace(failure.error))
 
 
 class SinkReport:
@@ -57,10 +61,12 @@ class SinkReport:
         errors: ErrorSettings,
         dead_letters: DeadLetterSettings,
         counts: ErrorCounts,
+        concealing: Concealing,
     ) -> None:
         self._task = task
         self._errors = errors
         self._dead_letters = dead_letters
+        self._concealing = concealing
         self._counts = counts
         self._producer: Producer | None = None
         self._problem: str | None = None
@@ -92,7 +98,7 @@ class SinkReport:
             self._counts.total_errors_logged += 1
             origin = _origin(about) if self._errors.is_record_logged else None
             message = sink_log_message(failure, self._task.connector, self._task.task, origin)
-            log.error("%s", message, exc_info=failure.error)
+            log.error("%s\n%s", message, self._concealing.trace(failure.error))
         if self._producer is not None:
             self._send(failure, about)
 

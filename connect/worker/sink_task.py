@@ -273,7 +273,8 @@ class SinkWork:
             self._call(self._task.put, list(self._batch))
             self._parts.report.raise_problem()
         except RetriableException as error:
-            log.warning("put is tried again task=%s error=%r", self._thread.task, error)
+            said = self._thread.concealing.text(f"{type(error).__name__}: {error}")
+            log.warning("put is tried again task=%s error=%s", self._thread.task, said)
             if not self._is_redelivering:
                 self._is_redelivering = True
                 self._pause_or_resume()
@@ -331,9 +332,10 @@ class SinkWork:
             self._parts.report.flush()
             given = self._call(self._task.pre_commit, dict(offsets)) if offsets else {}
         # Logged and ignored, as in Kafka Connect: unflushed records are read again.
-        except Exception:
+        except Exception as error:  # noqa: BLE001
             self.counts.offset_commit_failure_total += 1
-            log.exception("offsets are not committed task=%s", self._thread.task)
+            trace = self._thread.concealing.trace(error)
+            log.error("offsets are not committed task=%s\n%s", self._thread.task, trace)
             if not is_closing:
                 self._go_back(offsets)
             return
@@ -412,8 +414,9 @@ class SinkWork:
                 self._commit(partitions, is_closing=True)
             self._call(self._task.close, partitions)
         # As above.
-        except BaseException as error:
-            log.exception("partitions were not closed cleanly task=%s", self._thread.task)
+        except BaseException as error:  # noqa: BLE001
+            trace = self._thread.concealing.trace(error)
+            log.error("partitions were not closed cleanly task=%s\n%s", self._thread.task, trace)
             self._rebalance_error = error
         for at in partitions:
             self._put_offsets.pop(at, None)

@@ -117,7 +117,9 @@ class SourceWork(ABC):
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
         # Set after the start: metrics are read at any time, and a task has none before it starts.
-        self.counts.own_metrics = OwnMetrics(self._thread.task, self._task.metrics)
+        self.counts.own_metrics = OwnMetrics(
+            self._thread.task, self._task.metrics, self._thread.concealing
+        )
         self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 
@@ -172,8 +174,9 @@ class SourceWork(ABC):
     def _poll(self) -> list[SourceRecord]:
         try:
             polled: Iterable[SourceRecord] | None = self._call(self._task.poll)
-        except RetriableException:
-            log.warning("poll failed and is tried again task=%s", self._thread.task, exc_info=True)
+        except RetriableException as error:
+            trace = self._thread.concealing.trace(error)
+            log.warning("poll failed and is tried again task=%s\n%s", self._thread.task, trace)
             self._control.wait(_RETRY_WAIT_MS)
             return []
         records = list(polled or ())
@@ -315,8 +318,9 @@ class SourceWork(ABC):
         try:
             self._call(self._task.commit_record, record, metadata)
         # As in Kafka Connect, an error in the task's `commit_record` is logged and ignored.
-        except Exception:
-            log.exception("commit_record raised task=%s", self._thread.task)
+        except Exception as error:  # noqa: BLE001
+            trace = self._thread.concealing.trace(error)
+            log.error("commit_record raised task=%s\n%s", self._thread.task, trace)
 
     def _raise_send_error(self) -> None:
         if self._send_error is not None:
@@ -334,8 +338,9 @@ class SourceWork(ABC):
         try:
             self._call(self._task.commit)
         # Logged and ignored, as for `commit_record`.
-        except Exception:
-            log.exception("commit raised task=%s", self._thread.task)
+        except Exception as error:  # noqa: BLE001
+            trace = self._thread.concealing.trace(error)
+            log.error("commit raised task=%s\n%s", self._thread.task, trace)
 
     # --- to be implemented by the two subclasses ---
 

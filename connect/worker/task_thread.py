@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -153,8 +152,9 @@ class TaskThread(threading.Thread):
             if self.work is not None:
                 try:
                     self.work.end()
-                except BaseException:
-                    log.exception("task did not end cleanly task=%s", self.task)
+                except BaseException as error:  # noqa: BLE001
+                    trace_of_end = self.concealing.trace(error)
+                    log.error("task did not end cleanly task=%s\n%s", self.task, trace_of_end)
             self.caller.close()
         self._tell(self._listener.task_ended, trace)
         # Free the clients and their threads here, not when the garbage collector runs.
@@ -162,12 +162,13 @@ class TaskThread(threading.Thread):
 
     def _ended_by(self, error: BaseException) -> str | None:
         if self.control.is_stopping:
-            log.info("task raised while it stopped task=%s error=%r", self.task, error)
+            said = self.concealing.text(f"{type(error).__name__}: {error}")
+            log.info("task raised while it stopped task=%s error=%s", self.task, said)
             return None
         if isinstance(error, FailedElsewhereError):
             # The task's process has logged the trace.
             return error.trace
-        trace = self.concealing.text("".join(traceback.format_exception(error)))
+        trace = self.concealing.trace(error)
         log.error("task failed task=%s\n%s", self.task, trace)
         return trace
 
@@ -206,8 +207,9 @@ class TaskThread(threading.Thread):
             try:
                 work.interrupt()
             # The outermost edge of the timer's thread: log everything.
-            except BaseException:
-                log.exception("task could not be interrupted task=%s", self.task)
+            except BaseException as error:  # noqa: BLE001
+                trace = self.concealing.trace(error)
+                log.error("task could not be interrupted task=%s\n%s", self.task, trace)
 
     def leave(self) -> None:
         """Leave the thread behind: it may end at any time, and its reports are dropped."""

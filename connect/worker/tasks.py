@@ -73,7 +73,7 @@ def _source(
     errors = ErrorSettings.of(_parsed(environment, config))
     steps = Steps(
         Tolerance(errors, counts.errors),
-        SourceReport(name, errors, counts.errors),
+        SourceReport(name, errors, counts.errors, thread.concealing),
         thread.control.wait,
     )
     admin = environment.client("admin", config, **{"client.id": f"connector-adminclient-{name}"})
@@ -116,7 +116,8 @@ def _sink(
     counts = TaskCounts("sink")
     parsed = _parsed(environment, config)
     errors = ErrorSettings.of(parsed)
-    report = SinkReport(name, errors, DeadLetterSettings.of(parsed), counts.errors)
+    letters_to = DeadLetterSettings.of(parsed)
+    report = SinkReport(name, errors, letters_to, counts.errors, thread.concealing)
     consumer = {
         **CONSUMER_DEFAULTS,
         "client.id": f"connector-consumer-{name}",

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from connect.definitions.concealing import NOTHING
 from connect.herder.names import TaskId
 from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.own_metrics import OwnMetrics
@@ -38,6 +39,7 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
     thread: Any = SimpleNamespace(
         control=Control(),
         caller=lambda call, *arguments: call(*arguments),
+        concealing=NOTHING,
         task=SimpleNamespace(connector="counts"),
     )
     work = AtLeastOnceWork(thread, parts, counts)
@@ -59,11 +61,14 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
 def test_what_is_no_figure_is_left_out_and_said_once(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = OwnMetrics(TaskId("counts", 0), lambda: told)
+    asked = OwnMetrics(TaskId("counts", 0), lambda: told, NOTHING)
     assert asked() == asked() == ()
-    assert caplog.messages == ["task's metrics are left out task=counts-0"]
+    (message,) = caplog.messages
+    assert message.startswith("task's metrics are left out task=counts-0\nTraceback")
 
 
 def test_labels_of_other_types_are_told_as_text() -> None:
-    asked = OwnMetrics(TaskId("counts", 0), lambda: [TaskMetric("f", cast("Any", {"p": 1}), 2)])
+    asked = OwnMetrics(
+        TaskId("counts", 0), lambda: [TaskMetric("f", cast("Any", {"p": 1}), 2)], NOTHING
+    )
     assert asked() == (TaskMetric("f", {"p": "1"}, 2.0),)

@@ -1,6 +1,7 @@
 """A task's thread: what is left of it when it has ended."""
 
 import gc
+import logging
 import weakref
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from connect.definitions.concealing import Concealing
 from connect.herder.names import TaskId
 from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.sink_task import SinkWork
@@ -133,3 +135,32 @@ def test_a_sink_that_began_paused_tells_that_it_goes_on_though_it_never_looked_b
     with pytest.raises(_HeldError):
         work._iterate()
     assert told == [False]
+
+
+class _Failing(Work):
+    """Fails with a variable's value in what it says: as it goes on, and at its end."""
+
+    said = "it was told swordfish"
+
+    def go_on(self) -> None:
+        raise ValueError(self.said)
+
+    end = go_on
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+def test_the_log_of_a_task_that_is_stopped_shows_no_variable_either(
+    caplog: pytest.LogCaptureFixture, is_stopping: bool
+) -> None:
+    def make(thread: TaskThread) -> Work:
+        thread.concealing = Concealing({"swordfish": "${env:FISH}"})
+        return _Failing(thread)
+
+    control = Control()
+    if is_stopping:
+        control.stop()
+    thread = TaskThread(TaskId("copier", 0), make, control, Listener())
+    with caplog.at_level(logging.INFO):
+        thread.run()
+    assert caplog.text.count("it was told ${env:FISH}") == 2
+    assert "swordfish" not in caplog.text
