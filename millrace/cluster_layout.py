@@ -9,6 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import cycle, islice
 
 # Below the ports that a system gives to outgoing connections, so that a node that was down finds
 # its own free when it comes back.
@@ -74,9 +75,12 @@ def random_cluster_id() -> str:
 
 
 def free_ports() -> Iterator[int]:
-    """Give ports that nothing listens on just now, no port twice."""
-    ports = _PORTS[_own_share() :: _SHARES]
-    for port in random.Random().sample(ports, len(ports)):
+    """Give ports that nothing listens on just now.
+
+    This process is given a port again only after all the others: who was given it may not listen
+    there yet.
+    """
+    for port in islice(_own_ports(), len(_PORTS) // _SHARES):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
@@ -86,6 +90,12 @@ def free_ports() -> Iterator[int]:
 
 
 @cache
+def _own_ports() -> Iterator[int]:
+    """Give the ports of this process's share, in one random order, round and round."""
+    ports = _PORTS[_own_share() :: _SHARES]
+    return cycle(random.Random().sample(ports, len(ports)))
+
+
 def _own_share() -> int:
     """Claim a share of the ports for this process, as long as it lives.
 

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
+from millrace.cluster_layout import free_ports
 from tests.lib.side_by_side import group_of, ranks
 from tests.lib.slowest import slowest
 
@@ -70,6 +72,11 @@ def test_processes_side_by_side_never_have_a_port_in_common():
         process.communicate("\n")
     assert len(given) > len(processes)
     assert len(given) == len(set(given))
+
+
+def test_a_port_that_was_given_is_not_given_again_before_all_others():
+    given = [port for _ in range(100) for port in islice(free_ports(), 5)]
+    assert len(set(given)) == 500
 
 
 def test_the_slowest_tests_and_files_are_listed_first():
