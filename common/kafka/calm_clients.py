@@ -5,6 +5,9 @@ topics has changed while an update failed. Without a broker each attempt fails w
 so the client keeps half a processor busy and logs a thousand lines a second until a broker is back.
 Every failed update is followed by a pause here, and the same message of aiokafka is logged once a
 minute. Upstream, the cure is one line: sleep for `retry_backoff_ms` before that `continue`.
+
+librdkafka's consumers log twenty refused connections a second while they look for a coordinator:
+what it says of one client under one facility (`FAIL`, `SESSTMOUT`) is logged once a minute too.
 """
 
 import asyncio
@@ -19,6 +22,9 @@ from common.process.clock import now_seconds
 PAUSE_SECONDS = 0.5
 QUIET_SECONDS = 60.0
 MAX_REMEMBERED_MESSAGES = 1_000
+
+_LIBRDKAFKA_FORMAT = "%s [%s] %s"
+"""With which confluent-kafka logs what librdkafka says: facility, client, text."""
 
 _update_at_once = AIOKafkaClient._metadata_update  # noqa: SLF001 - the fault is in this method's caller
 
@@ -39,7 +45,11 @@ async def _update_and_pause(client: AIOKafkaClient, metadata: Any, topics: Any) 
 
 
 class Seldom(logging.Filter):
-    """Lets a message of aiokafka through once in QUIET_SECONDS, whatever its arguments."""
+    """Lets a message of a Kafka client through once in QUIET_SECONDS; all others always.
+
+    Messages of aiokafka are the same whatever their arguments; those of librdkafka are the same
+    when facility and client are.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
@@ -48,12 +58,22 @@ class Seldom(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is logged."""
-        if not record.name.startswith("aiokafka"):
+        message = _message_of_client(record)
+        if message is None:
             return True
-        now, message = self._now(), str(record.msg)
+        now = self._now()
         if now - self._last.get(message, -QUIET_SECONDS) < QUIET_SECONDS:
             return False
         if len(self._last) >= MAX_REMEMBERED_MESSAGES:
             self._last.clear()
         self._last[message] = now
         return True
+
+
+def _message_of_client(record: logging.LogRecord) -> str | None:
+    if record.name.startswith("aiokafka"):
+        return str(record.msg)
+    match record.msg, record.args:
+        case str() as text, (facility, client, _) if text == _LIBRDKAFKA_FORMAT:
+            return f"{facility} {client}"
+    return None

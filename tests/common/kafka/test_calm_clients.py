@@ -1,12 +1,15 @@
-"""aiokafka without a broker: few attempts, few lines."""
+"""Kafka clients without a broker: few attempts, few lines."""
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient
+from confluent_kafka import Consumer
 
 from common.kafka import calm_clients
 from common.kafka.calm_clients import QUIET_SECONDS, Seldom, calm_aiokafka
@@ -63,6 +66,45 @@ def test_a_message_of_aiokafka_is_logged_once_a_minute() -> None:
     assert all(seldom.filter(record("schemas.registry", "no broker")) for _ in range(3))
     now = QUIET_SECONDS
     assert seldom.filter(record("aiokafka.client", "no broker"))
+
+
+def test_refused_connections_of_librdkafka_are_logged_once_a_minute_for_each_client() -> None:
+    handler, logger = Kept(), logging.getLogger("of librdkafka")
+    handler.addFilter(Seldom(lambda: 0.0))
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        for count in (1, 2):
+            refused(logger, lambda count=count: len(handler.texts) >= count)
+    finally:
+        logger.removeHandler(handler)
+    assert len(handler.texts) == 2
+    assert len({text.split("]")[0] for text in handler.texts}) == 2
+
+
+class Kept(logging.Handler):
+    """Keeps the refused connections that it is told of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith("FAIL "):
+            self.texts.append(record.getMessage())
+
+
+def refused(logger: logging.Logger, is_said: Callable[[], bool]) -> None:
+    """Look for a coordinator where nobody listens until it is said, and half a second more."""
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": logger}
+    consumer = Consumer(settings)
+    consumer.subscribe(["t"])
+    deadline = time.monotonic() + 20
+    while not is_said():
+        assert time.monotonic() < deadline
+        consumer.poll(0.1)
+    consumer.poll(0.5)
+    consumer.close()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
