@@ -7,6 +7,7 @@ import pytest
 from millrace.testing import LocalRestProxy
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.rest_calls import Cluster, RestCalls, records_type
+from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -40,14 +41,19 @@ def test_topics_records_settings_and_acls_of_apache_kafka(tmp_path: Path) -> Non
 
 def topics_settings_and_offsets(cluster: Cluster) -> None:
     path = cluster.topic("fruit")
-    assert cluster.get(f"{path}?include_authorized_operations=true").status == 200
+    until(lambda: cluster.get(f"{path}?include_authorized_operations=true").status == 200)
     assert cluster.send("PUT", f"{path}/configs/retention.ms", {"value": "5000"}).status == 204
-    assert cluster.get(f"{path}/configs/retention.ms").body["source"] == "DYNAMIC_TOPIC_CONFIG"
+    until_read(cluster, f"{path}/configs/retention.ms", {"source": "DYNAMIC_TOPIC_CONFIG"})
     assert cluster.send("PUT", "/broker-configs/log.retention.ms", {"value": "1"}).status == 204
-    assert cluster.get("/broker-configs/log.retention.ms").body["value"] == "1"
+    until_read(cluster, "/broker-configs/log.retention.ms", {"value": "1"})
     assert cluster.get(f"{path}/partitions/-/reassignment").body["data"] == []
     assert cluster.get(f"{path}/partitions/0/offset").body["latest_offset"] == 0
     assert cluster.get("/topics/none").code == 40403
+
+
+def until_read(cluster: Cluster, path: str, told: dict[str, str]) -> None:
+    """Apache Kafka answers a change when its controller has it; its broker shows it soon after."""
+    until(lambda: told.items() <= cluster.get(path).body.items())
 
 
 def records_are_read(rest: RestCalls) -> None:
@@ -71,9 +77,15 @@ def acls(cluster: Cluster) -> None:
     whole = {**ACL, "resource_type": "CLUSTER", "resource_name": "kafka-cluster"}
     whole |= {"pattern_type": "LITERAL", "operation": "DESCRIBE"}
     assert cluster.send("POST", "/acls:batch", {"data": [whole]}).status == 201
-    found = cluster.get("/acls?resource_type=TOPIC").body["data"]
+    # As with settings, the broker shows what its controller has soon after.
+    until(lambda: len(listed(cluster, "?principal=User:reader")) == 2)
+    found = listed(cluster, "?resource_type=TOPIC")
     assert [{name: each[name] for name in ACL} for each in found] == [ACL]
-    assert len(cluster.get("/acls?principal=User:reader").body["data"]) == 2
     deleted = cluster.send("DELETE", "/acls?resource_type=CLUSTER").body["data"]
     assert [each["operation"] for each in deleted] == ["DESCRIBE"]
-    assert len(cluster.get("/acls").body["data"]) == 1
+    until(lambda: len(listed(cluster)) == 1)
+
+
+def listed(cluster: Cluster, query: str = "") -> list[dict[str, str]]:
+    data: list[dict[str, str]] = cluster.get(f"/acls{query}").body["data"]
+    return data
