@@ -10,12 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.java_text import java_text
 from broker.cli.record_schemas_security import SECURITY_RECORDS
-from broker.cli.record_schemas_share import (
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-)
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -50,6 +44,26 @@ from broker.protocol.records.quorum import (
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     VotersRecord,
+)
+from broker.protocol.records.share_group import (
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupCurrentMemberAssignmentValue,
+    ShareGroupMemberMetadataKey,
+    ShareGroupMemberMetadataValue,
+    ShareGroupMetadataKey,
+    ShareGroupMetadataValue,
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMemberValue,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupTargetAssignmentMetadataValue,
+)
+from broker.protocol.records.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
 )
 from broker.protocol.records.transaction import TransactionLogKey, TransactionLogValue
 from broker.protocol.structs import decode_struct
@@ -121,6 +135,12 @@ _OFFSETS_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
     7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
     8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    10: (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+    11: (ShareGroupMetadataKey, ShareGroupMetadataValue),
+    12: (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+    13: (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+    14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+    15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
     16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 }
 TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {

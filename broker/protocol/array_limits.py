@@ -31,8 +31,18 @@ SETTINGS: Final = 30_000
 """MirrorMaker 2 sets all settings of all topics in one request; most values do not change."""
 BROKER_IDS: Final = 100_000
 """The replicas of 10,000 partitions, ten of each."""
+ACKNOWLEDGEMENTS: Final = 100_000
+"""A member of a share group names each record of its last poll, 500 by default, and those of
+earlier ones; a partition has at most 10,000 records in flight for a group."""
 
 CLIENT_PARTITIONS = dict.fromkeys(("topics", "topics.partitions"), PARTITIONS_OF_A_CLIENT)
+ACKNOWLEDGED_PARTITIONS = CLIENT_PARTITIONS | dict.fromkeys(
+    (
+        "topics.partitions.acknowledgement_batches",
+        "topics.partitions.acknowledgement_batches.acknowledge_types",
+    ),
+    ACKNOWLEDGEMENTS,
+)
 BROKER_PARTITIONS = dict.fromkeys(("topics", "topics.partitions"), REPLICAS_OF_A_BROKER)
 
 LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
@@ -97,6 +107,28 @@ LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
         "topics.partitions.new_isr": 3 * REPLICAS_OF_A_BROKER,
         "topics.partitions.new_isr_with_epochs": 3 * REPLICAS_OF_A_BROKER,
     },
+    # A session's first request names all partitions that one broker leads for a member.
+    ApiKey.SHARE_FETCH: {
+        **ACKNOWLEDGED_PARTITIONS,
+        "forgotten_topics_data": PARTITIONS_OF_A_CLIENT,
+        "forgotten_topics_data.partitions": PARTITIONS_OF_A_CLIENT,
+    },
+    ApiKey.SHARE_ACKNOWLEDGE: ACKNOWLEDGED_PARTITIONS,
+    # A leader names the partitions of a group whose state has the same coordinator.
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: BROKER_PARTITIONS,
+    ApiKey.READ_SHARE_GROUP_STATE: BROKER_PARTITIONS,
+    ApiKey.WRITE_SHARE_GROUP_STATE: {
+        **BROKER_PARTITIONS,
+        "topics.partitions.state_batches": ACKNOWLEDGEMENTS,
+    },
+    ApiKey.DELETE_SHARE_GROUP_STATE: BROKER_PARTITIONS,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: BROKER_PARTITIONS,
+    # As for OffsetFetch: a lag exporter names all partitions of all topics for each group.
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {
+        "groups.topics": PARTITIONS_OF_A_CLIENT,
+        "groups.topics.partitions": REPLICAS_OF_A_BROKER,
+    },
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: CLIENT_PARTITIONS,
 }
 
 

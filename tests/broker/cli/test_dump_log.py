@@ -11,19 +11,19 @@ from broker.cli.record_schemas_security import (
     RemoveAccessControlEntryRecord,
     UserScramCredentialRecord,
 )
-from broker.cli.record_schemas_share import (
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    StateBatch,
-)
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
 from broker.protocol.message import Message
 from broker.protocol.records.group import OffsetCommitKey, OffsetCommitValue
 from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
+from broker.protocol.records.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatch,
+)
 from broker.protocol.structs import encode_struct
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker

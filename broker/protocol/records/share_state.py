@@ -1,4 +1,10 @@
-"""Records of `__share_group_state` (KIP-932), which only the tools read."""
+"""Records of `__share_group_state` (KIP-932): what is left of a share-partition to deliver.
+
+As in the other internal topics, an int16 with the type is before each key, and an int16 with the
+version, always 0, before each value. A snapshot has the whole state of a share-partition, an update
+what has changed since; its `start_offset` is -1 if that has not. A snapshot without a value forgets
+the share-partition. Offsets of batches include both ends. The tagged count came with KIP-1226.
+"""
 
 from broker.protocol.message import Message, Struct, array, int8, int16, int32, int64, string, uuid
 
