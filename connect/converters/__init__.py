@@ -1,5 +1,6 @@
-"""Keys, values and headers as bytes, and back: Kafka Connect's converters.
+"""Kafka Connect's converters between keys, values and headers and their bytes.
 
-`catalogue.py` lists them under the names configurations use. Each is a class to configure once and
-use from one task. None does IO, but those that ask a schema registry: `registry.py`.
+`catalogue.py` lists the converters under the names that configurations use. A converter is
+configured once and used by one task. No converter in this package does IO; the converters that ask
+a schema registry are in `connect/registry_converters`.
 """

@@ -1,4 +1,4 @@
-"""The converters that are always there, by the names configurations use."""
+"""The built-in converters, by the names that configurations use."""
 
 from connect.converters.header_converter import SimpleHeaderConverter
 from connect.converters.json_converter import JsonConverter
@@ -26,7 +26,7 @@ CONVERTERS: tuple[type[RecordConverter], ...] = (
     ShortConverter,
     StringConverter,
 )
-# Those above are for headers too.
+# The converters above serve headers too.
 HEADER_CONVERTERS: tuple[type[HeaderConverter], ...] = (
     *CONVERTERS,
     SimpleHeaderConverter,
@@ -34,7 +34,7 @@ HEADER_CONVERTERS: tuple[type[HeaderConverter], ...] = (
 
 
 def by_name(*plugins: type[ConnectPlugin]) -> dict[str, type[ConnectPlugin]]:
-    """Return plugins by each name they go by: Kafka's class, ours, and the class name alone."""
+    """Return plugins by each of their names: Kafka's class, our class, the simple class name."""
     return {
         name: plugin
         for plugin in plugins

@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: headers as texts, from which types are guessed again."""
+"""SimpleHeaderConverter: headers as strings, whose types are inferred when they are read."""
 
 import logging
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """The converter of headers when nothing else is configured."""
+    """The default converter of headers."""
 
     kafka_class = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
@@ -29,7 +29,7 @@ class SimpleHeaderConverter(HeaderConverter):
     def from_connect_header(
         self, topic: str, header_key: str, schema: Schema | None, value: Any
     ) -> bytes | None:
-        # A lone surrogate is a question mark, as in Java.
+        # A lone surrogate becomes a question mark, as in Java.
         return None if value is None else value_text(schema, value).encode("utf-8", "replace")
 
     def to_connect_header(self, topic: str, header_key: str, value: bytes | None) -> SchemaAndValue:

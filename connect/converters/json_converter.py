@@ -1,10 +1,10 @@
-"""JsonConverter: values as JSON, with their schema in an envelope or without one.
+"""JsonConverter: values as JSON, with their schema in an envelope or without a schema.
 
-With `schemas.enable` (the default) the bytes are {"schema":...,"payload":...}, and nothing else is
-read. Without it the payload stands alone: written by its schema, read as what JSON says.
+With `schemas.enable` (the default) the bytes are {"schema":...,"payload":...}, and no other form
+is read. Without it the bytes are the payload alone: written by its schema, read without one.
 
-A schema's text, and the functions that write and read its values, are made once. Most messages of
-a topic begin with the very same schema: its bytes are then compared, not parsed.
+The text of a schema, and the functions that write and read its values, are built once. Most
+messages of a topic begin with the same schema, so its text is compared and not parsed again.
 """
 
 from collections import OrderedDict
@@ -30,14 +30,14 @@ _Value = TypeVar("_Value")
 
 
 class Recent(Generic[_Key, _Value]):
-    """What was made for the keys used last: no more than so many."""
+    """A cache of at most `max_count` values; it drops the least recently used."""
 
     def __init__(self, max_count: int) -> None:
         self._max_count = max_count
         self._made: OrderedDict[_Key, _Value] = OrderedDict()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """Return what was made for a key, made now when it was not."""
+        """Return the value of a key; call `make` if it is not in the cache."""
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()
@@ -49,7 +49,7 @@ class Recent(Generic[_Key, _Value]):
 
 
 class JsonConverter(RecordConverter):
-    """JSON with or without schemas."""
+    """Converts to and from JSON with or without schemas."""
 
     kafka_class = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -129,7 +129,7 @@ class JsonConverter(RecordConverter):
         self._readers = JsonReaders(is_null_replaced=is_null_replaced)
         self._written: Recent[Schema | None, tuple[str, Write]] = Recent(size)
         self._read: Recent[str, tuple[Schema | None, Read]] = Recent(size)
-        self._prefix = ""  # how the message before began, up to its payload
+        self._prefix = ""  # the previous message's text before its payload
         self._read_payload: tuple[Schema | None, Read] = (None, _plain)
         content = settings["schema.content"]
         self._given = self._reading(read(content, EXACT)) if content else None
@@ -142,9 +142,9 @@ class JsonConverter(RecordConverter):
             text = f"{envelope}{write(value)}}}" if self._is_with_schemas else write(value)
             return text.encode()
         except RecursionError:
-            raise DataException("A value or schema that is nested too deeply") from None
+            raise DataException("The value or its schema is nested too deeply") from None
         except UnicodeEncodeError as error:
-            raise DataException(f"A text that is not Unicode: {error.reason}") from error
+            raise DataException(f"A string is not valid Unicode: {error.reason}") from error
 
     def from_bytes(self, value: bytes | None) -> SchemaAndValue:
         if value is None:
@@ -158,10 +158,10 @@ class JsonConverter(RecordConverter):
                 return SchemaAndValue(schema, read_value(read(text, EXACT)))
             return self._same_schema(text) or self._from_envelope(text)
         except RecursionError:
-            raise DataException("A value or schema that is nested too deeply") from None
+            raise DataException("The value or its schema is nested too deeply") from None
 
     def _same_schema(self, text: str) -> SchemaAndValue | None:
-        """Read a message whose schema is, byte for byte, that of the message before."""
+        """Read a message whose schema text equals the previous message's; None if it does not."""
         if not self._prefix or not text.startswith(self._prefix):
             return None
         try:
@@ -204,7 +204,7 @@ class JsonConverter(RecordConverter):
 
 
 def _prefix_of(text: str) -> str:
-    """Return what comes before the payload, when the message is as this converter writes it."""
+    """Return the text before the payload; empty unless this converter's layout is found."""
     if not text.startswith(_SCHEMA):
         return ""
     _, end = read_at(text, len(_SCHEMA), PLAIN)
@@ -212,7 +212,7 @@ def _prefix_of(text: str) -> str:
 
 
 def _plain(form: Any) -> Any:
-    """Return parsed JSON without a schema: its numbers with a point are floats."""
+    """Return parsed JSON without a schema; numbers with a decimal point become floats."""
     match form:
         case dict():
             return {name: _plain(one) for name, one in form.items()}

@@ -1,8 +1,8 @@
-"""Values from parsed JSON, by schema: each schema becomes one function, made once and kept.
+"""Read values from parsed JSON: one reader function is built for each schema, once.
 
-Kafka's converter makes 0, false or nothing of JSON that is not what the schema says, and cuts off
-the bits a number has too many. Here such a value is refused with DataException: a wrong number
-that nobody sees is worse than a record among the dead letters.
+Where JSON does not match the schema, Kafka's converter returns 0, false or null, and it truncates
+a number with too many bits. Here such a value raises DataException: a record in the dead letter
+queue is better than a wrong number that nobody notices.
 """
 
 import base64
@@ -22,7 +22,7 @@ INT32_END = 1 << 31
 
 
 class JsonReaders:
-    """Makes the functions, with a converter's settings."""
+    """Builds reader functions that follow a converter's settings."""
 
     def __init__(self, *, is_null_replaced: bool) -> None:
         self._is_null_replaced = is_null_replaced
@@ -92,14 +92,14 @@ class JsonReaders:
                 raise DataException(
                     f"Structs should be encoded as JSON objects, but found {kind_of(form)}"
                 )
-            # What the functions give is valid for their schemas: it is not validated again.
+            # The functions return values that are valid for their schemas: no second validation.
             return Struct.of_valid(schema, [read(form.get(name)) for name, read in fields])
 
         return struct
 
 
 def kind_of(form: Any) -> str:
-    """Name what JSON has there, as Jackson's messages do."""
+    """Return the JSON type of a value, named as in Jackson's messages."""
     match form:
         case None:
             return "NULL"
@@ -131,14 +131,14 @@ def _pairs(form: Any, read_key: Read, read: Read) -> dict[Any, Any]:
             )
         key = read_key(pair[0])
         if isinstance(key, list | dict):
-            raise DataException("A map whose keys are arrays or maps has no place in Python")
+            raise DataException("A map whose keys are arrays or maps is not supported")
         result[key] = read(pair[1])
     return result
 
 
 def _known(schema: Schema | None) -> Schema:
     if schema is None:
-        raise DataException("A schema of which the entries' schema is not known")
+        raise DataException("The schema of the map's entries is not known")
     return schema
 
 
@@ -166,11 +166,11 @@ def _float(form: Any) -> float:
     try:
         return float(form)
     except OverflowError:
-        raise DataException(f"Not a number this can hold: {form!s:.40}") from None
+        raise DataException(f"Number out of range: {form!s:.40}") from None
 
 
 def _quoted_float(form: Any) -> float:
-    # What JSON has no numbers for is written as texts.
+    # JSON has no number for these values, so they are written as strings.
     if isinstance(form, str) and form in {"NaN", "Infinity", "-Infinity"}:
         return float(form)
     raise _wrong(Type.FLOAT64, form)

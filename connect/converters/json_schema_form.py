@@ -1,4 +1,4 @@
-"""Schemas as JsonConverter's envelope carries them: {"type":"struct","fields":[...],...}."""
+"""Read and write the schema in JsonConverter's envelope: {"type":"struct","fields":[...],...}."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,7 +29,7 @@ DefaultValue = Callable[[Schema, Any], Any]
 
 
 def schema_text(schema: Schema | None, default_text: DefaultText, field: str | None = None) -> str:
-    """Write a schema; `default_text` writes a default's value."""
+    """Return a schema as JSON text; `default_text` writes the value of a default."""
     if schema is None:
         return "null"
     pairs = list(_pairs(schema, default_text))
@@ -64,7 +64,7 @@ def _pairs(schema: Schema, default_text: DefaultText) -> Iterator[tuple[str, str
 
 
 def schema_from(form: Any, default_value: DefaultValue) -> Schema | None:
-    """Read a schema from parsed JSON; `default_value` reads a default of the schema without it."""
+    """Return the schema that parsed JSON describes; `default_value` reads a default's value."""
     if form is None:
         return None
     if not isinstance(form, dict) or not isinstance(form.get("type"), str):
@@ -116,7 +116,7 @@ def _traits(form: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(value, str) for value in parameters.values()):
         raise DataException("Schema parameters must have string values.")
     if type(version) is int and not -INT32_END <= version < INT32_END:
-        raise DataException(f"A schema's version of more than 32 bits: {version}")
+        raise DataException(f"A schema's version must fit into 32 bits, but is {version}")
     return {
         "optional": form.get("optional") is True,
         "name": name if isinstance(name, str) else None,

@@ -1,9 +1,9 @@
-"""JSON as Jackson reads and writes it, so that the bytes are those of Kafka's JsonConverter.
+"""Read and write JSON as Jackson does, so that the bytes equal those of Kafka's JsonConverter.
 
-Written: no blanks, nothing escaped that need not be but for characters beyond the first 65,536,
-which Jackson writes as two escapes; numbers as Java writes them. Read: leading zeros are allowed
-and what follows the first value is not looked at, as Kafka's deserializer does it; NaN and Infinity
-are refused, and so is a number of more than 64 bits where there is no schema to say how it is kept.
+The writer puts no blanks and escapes only what JSON requires, and characters beyond the first
+65,536, which Jackson writes as two escapes. It writes numbers as Java does. The reader, like
+Kafka's deserializer, allows leading zeros and ignores everything after the first value. It refuses
+NaN and Infinity. Without a schema it also refuses a number of more than 64 bits.
 """
 
 import json
@@ -16,8 +16,8 @@ from typing import Any
 from millrace.connect.data.java_text import java_double, java_float
 from millrace.connect.errors import DataException
 
-# Python writes \u001f where Jackson writes \u001F: only these have letters in their number. And
-# Jackson writes a character of two surrogates as two escapes.
+# Python writes \u001f where Jackson writes \u001F; only these escapes contain a letter. Jackson
+# also writes a character of two surrogates as two escapes.
 _JACKSONS = re.compile("[\x0b\x0e\x0f\x1a-\x1f\U00010000-\U0010ffff]")
 _LEADING_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+])(-?)0+(?=[0-9])', re.DOTALL)
 _MAYBE_LEADING_ZEROS = re.compile(r"(?<![\w.+])-?0[0-9]")
@@ -28,7 +28,7 @@ _MAX_DIGITS = 300
 
 
 def quoted(text: str) -> str:
-    """Write a text."""
+    """Return a string as JSON, in quotes."""
     if _JACKSONS.search(text) is None:
         return encode_basestring(text)
     parts = re.split(f"({_JACKSONS.pattern})", text)
@@ -43,13 +43,13 @@ def _escaped(character: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a floating-point number; JSON has none that is not finite, so those are quoted."""
+    """Return a float of 64 bits as JSON. NaN and infinities, unknown to JSON, are quoted."""
     text = java_double(value)
     return text if value - value == 0 else f'"{text}"'
 
 
 def number32(value: float) -> str:
-    """Write a floating-point number of 32 bits."""
+    """Return a float of 32 bits as JSON."""
     text = java_float(value)
     return f'"{text}"' if text[-1] in "Ny" else text
 
@@ -62,20 +62,20 @@ def _exact(text: str) -> Decimal:
     try:
         return Decimal(text)
     except DecimalException:
-        raise DataException(f"Not a number this can hold: {text:.40}") from None
+        raise DataException(f"Number out of range: {text:.40}") from None
 
 
 def long(value: int) -> int:
-    """Return a whole number that a Long holds; raises DataException for another."""
+    """Return an integer if it fits into 64 bits (a Java long); otherwise raise DataException."""
     if not -INT64_END <= value < INT64_END:
-        raise DataException(f"A whole number of more than 64 bits: {value!s:.40}")
+        raise DataException(f"An integer of more than 64 bits: {value!s:.40}")
     return value
 
 
 def _whole(text: str) -> int:
-    # Reading digits takes longer than in proportion to their number.
+    # The time to convert digits grows faster than their number, so long ones are refused first.
     if len(text) > _MAX_DIGITS:
-        raise DataException(f"A whole number of more than 64 bits: {text:.40}")
+        raise DataException(f"An integer of more than 64 bits: {text:.40}")
     return int(text)
 
 
@@ -88,7 +88,7 @@ PLAIN = _reader(float, lambda text: int(text) if len(text) < 19 else long(_whole
 
 
 def text_of(value: bytes) -> str:
-    """Decode the bytes of JSON: UTF-8, or UTF-16 or 32 when they look so."""
+    """Decode the bytes of JSON from UTF-8, UTF-16 or UTF-32, detected by their first bytes."""
     try:
         return value.decode(json.detect_encoding(value))
     except UnicodeDecodeError as error:
@@ -96,7 +96,7 @@ def text_of(value: bytes) -> str:
 
 
 def read(text: str, reader: json.JSONDecoder) -> Any:
-    """Return the first value of a text, None when there is none."""
+    """Return the first JSON value of a text; None if the text has none."""
     if _MAYBE_LEADING_ZEROS.search(text) is not None:
         text = _LEADING_ZEROS.sub(lambda found: found[1] or found[2] or "", text)
     value, end = read_at(text, 0, reader)
@@ -106,15 +106,15 @@ def read(text: str, reader: json.JSONDecoder) -> Any:
 
 
 def _require_end(value: Any, following: str) -> None:
-    """Refuse a number or a word that does not end where it seems to: 1.x, 7-, trueish."""
+    """Refuse a number or a word with a wrong ending, as in 1.x, 7- or trueish."""
     is_word = value is None or isinstance(value, bool)
     is_number = not is_word and isinstance(value, int | float | Decimal)
     if (is_number and following not in _BLANKS) or (is_word and following.isalnum()):
-        raise DataException(f"Not JSON: {following!r} behind {value!s:.40}")
+        raise DataException(f"Not JSON: {following!r} after {value!s:.40}")
 
 
 def read_at(text: str, start: int, reader: json.JSONDecoder) -> tuple[Any, int]:
-    """Return the value that begins at a place in a text, and where it ends."""
+    """Return the JSON value that begins at `place`, and the position after its end."""
     found = _BLANK.match(text, start)
     start = found.end() if found is not None else start
     if start == len(text):
@@ -124,4 +124,4 @@ def read_at(text: str, start: int, reader: json.JSONDecoder) -> tuple[Any, int]:
     except json.JSONDecodeError as error:
         raise DataException(f"Not JSON: {error}") from error
     except RecursionError:
-        raise DataException("Not JSON that can be read: nested too deeply") from None
+        raise DataException("The JSON is nested too deeply") from None

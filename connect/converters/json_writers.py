@@ -1,7 +1,7 @@
-"""Values as JSON, by schema: each schema becomes one function, made once and kept.
+"""Write values as JSON: one writer function is built for each schema, once.
 
-What a record costs is then a call for each of its values, without asking again what the schema
-says. Every function takes a value of its schema, or None, and raises DataException for any other.
+Writing a record is then one call for each of its values; the schema is not inspected again. Each
+function takes a value of its schema or None. It raises DataException for any other value.
 """
 
 import base64
@@ -33,7 +33,7 @@ BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
 
 class JsonWriters:
-    """Makes the functions, with a converter's settings."""
+    """Builds writer functions that follow a converter's settings."""
 
     def __init__(self, *, is_decimal_numeric: bool, is_null_replaced: bool) -> None:
         self._is_decimal_numeric = is_decimal_numeric
@@ -124,7 +124,7 @@ def plain(value: Any) -> str:
 
 def _plain_whole(value: int) -> str:
     if not -INT64_END <= value < INT64_END:
-        raise DataException("A whole number of more than 64 bits has no schema type")
+        raise DataException("An integer of more than 64 bits has no schema type")
     return str(value)
 
 
@@ -146,7 +146,7 @@ def _object(value: Mapping[Any, Any], write: Write) -> str:
     try:
         pairs = [f"{quoted('null' if key is None else key)}:{write(value[key])}" for key in value]
     except TypeError:
-        raise DataException("A map with keys that are not all strings") from None
+        raise DataException("A map without a schema has a key that is not a string") from None
     return f"{{{','.join(pairs)}}}"
 
 
@@ -179,13 +179,13 @@ def _base64(value: Any) -> str:
 
 def _numeric(value: decimal.Decimal) -> str:
     if not value.is_finite():
-        raise DataException(f"A decimal that is no number: {value}")
+        raise DataException(f"A decimal must be a finite number, but was {value}")
     return str(value)
 
 
 def _timestamp(value: datetime.datetime) -> str:
     if value.tzinfo is None:
-        raise DataException("A timestamp without a time zone")
+        raise DataException("A timestamp must have a time zone")
     return str(timestamp_ms_of(value))
 
 

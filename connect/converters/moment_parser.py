@@ -1,7 +1,7 @@
-"""Dates, times and timestamps in texts, in the one form Kafka Connect's headers write them.
+"""Parse dates, times and timestamps in the one form that Kafka Connect writes into headers.
 
-The length decides which of the three a text may be; it is then read as leniently as Java's
-SimpleDateFormat does: 2026-13-01 is January of 2027.
+The length of the text decides which of the three it may be. Reading is as lenient as Java's
+SimpleDateFormat: 2026-13-01 is January of 2027.
 """
 
 import datetime
@@ -18,7 +18,7 @@ DATE_LENGTH, TIME_LENGTH, TIMESTAMP_LENGTH = 10, 13, 24
 
 
 def parse_moment(text: str) -> SchemaAndValue | None:
-    """Return the moment a text says, None when it says none."""
+    """Return the date, time or timestamp that a text contains; None if it contains none."""
     text = text.replace("\\:", ":")
     try:
         if len(text) == TIME_LENGTH and (found := _TIME_ONLY.match(text)) is not None:
@@ -32,7 +32,7 @@ def parse_moment(text: str) -> SchemaAndValue | None:
         elif len(text) == DATE_LENGTH and (found := _DATE_ONLY.match(text)) is not None:
             return SchemaAndValue(Schema.date(), _day(*map(int, found.groups())).date())
     except (OverflowError, ValueError):
-        # Outside the years 1 to 9999.
+        # The value is outside the years 1 to 9999, which Python cannot hold.
         return None
     return None
 

@@ -1,4 +1,4 @@
-"""What becomes of each setting of Kafka's own JsonConverter and StringConverter."""
+"""The outcome of each setting of Kafka's own JsonConverter and StringConverter."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Converters of one type each: bytes as they are, texts, booleans, numbers (big endian)."""
+"""Converters for a single type: unchanged bytes, strings, booleans, big-endian numbers."""
 
 import codecs
 import struct
@@ -14,8 +14,8 @@ from millrace.connect.data.schema import Schema, SchemaAndValue, Type
 from millrace.connect.data.string_form import string_form
 from millrace.connect.errors import ConfigException, DataException
 
-# Java writes its bytes from the highest on, and reads them so when nothing marks their order;
-# Python does what the machine does.
+# Java writes these encodings big-endian, and reads them so if there is no byte order mark. Python
+# uses the byte order of the machine.
 _UTF16 = "utf-16"
 _UTF16_MARKS = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 _OPTIONAL_BYTES = Schema.bytes(optional=True)
@@ -24,7 +24,7 @@ _OPTIONAL_BOOLEAN = Schema.boolean(optional=True)
 
 
 class ByteArrayConverter(RecordConverter):
-    """Bytes stay as they are."""
+    """Passes bytes through unchanged."""
 
     kafka_class = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
@@ -44,10 +44,10 @@ class ByteArrayConverter(RecordConverter):
 
 
 class StringConverter(RecordConverter):
-    """Texts in some encoding; any other value is written as Java's toString writes it.
+    """Strings in a configured encoding; other values are written as Java's toString writes them.
 
-    What the encoding does not have becomes a question mark, and bytes that are no text the
-    replacement character, as in Java.
+    As in Java, a character that the encoding lacks becomes a question mark, and bytes that are
+    invalid in it become the replacement character.
     """
 
     kafka_class = "org.apache.kafka.connect.storage.StringConverter"
@@ -68,7 +68,7 @@ class StringConverter(RecordConverter):
     def configured(self, settings: Mapping[str, Any]) -> None:
         encoding = settings["converter.encoding"]
         try:
-            # Some of Python's codecs are no encodings of texts: rot13, base64.
+            # Some of Python's codecs do not encode text: rot13, base64.
             " ".encode(encoding).decode(encoding)
             self._encoding = codecs.lookup(encoding).name
         except (LookupError, ValueError, TypeError) as error:
@@ -91,7 +91,7 @@ class StringConverter(RecordConverter):
 
 
 class BooleanConverter(RecordConverter):
-    """One byte: 1 or 0."""
+    """Booleans as one byte, 1 or 0."""
 
     kafka_class = "org.apache.kafka.connect.converters.BooleanConverter"
 
@@ -115,7 +115,7 @@ class BooleanConverter(RecordConverter):
 
 
 class _NumberConverter(RecordConverter):
-    """A number of fixed size."""
+    """Base of the converters for numbers of fixed size."""
 
     _called: ClassVar[str]
     _format: ClassVar[struct.Struct]
@@ -146,21 +146,21 @@ class _NumberConverter(RecordConverter):
 
 
 class ShortConverter(_NumberConverter):
-    """Whole numbers of 16 bits."""
+    """Integers of 16 bits."""
 
     kafka_class = "org.apache.kafka.connect.converters.ShortConverter"
     _called, _format, _schema = "short", struct.Struct(">h"), Schema.int16(optional=True)
 
 
 class IntegerConverter(_NumberConverter):
-    """Whole numbers of 32 bits."""
+    """Integers of 32 bits."""
 
     kafka_class = "org.apache.kafka.connect.converters.IntegerConverter"
     _called, _format, _schema = "integer", struct.Struct(">i"), Schema.int32(optional=True)
 
 
 class LongConverter(_NumberConverter):
-    """Whole numbers of 64 bits."""
+    """Integers of 64 bits."""
 
     kafka_class = "org.apache.kafka.connect.converters.LongConverter"
     _called, _format, _schema = "long", struct.Struct(">q"), Schema.int64(optional=True)

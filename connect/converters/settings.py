@@ -1,4 +1,4 @@
-"""What all converters share: the setting that says which part of a record is converted."""
+"""What all converters share: the setting `converter.type` and the base class."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,22 +12,22 @@ from millrace.connect.plugins import Converter, HeaderConverter
 
 TYPE_CONFIG = "converter.type"
 KAFKA_VERSION = "4.3.1"
-"""The version of Kafka whose converters these are in every byte."""
+"""These converters write the same bytes as this version of Kafka."""
 
 
 def converter_config() -> ConfigDef:
-    """Return the settings every converter has."""
+    """Return the settings that every converter has."""
     return ConfigDef().define(
         TYPE_CONFIG,
         Type.STRING,
         Importance.LOW,
-        "Which part of a record is converted; the worker sets it.",
+        "The part of a record that is converted. The worker sets it.",
         validator=ValidString("key", "value", "header"),
     )
 
 
 class RecordConverter(Converter, HeaderConverter):
-    """A converter for keys, values and headers alike, as the one of this name in Kafka."""
+    """Base of the converters that serve keys, values and headers, like Kafka's of the same name."""
 
     @classmethod
     def version(cls) -> str:
@@ -38,12 +38,12 @@ class RecordConverter(Converter, HeaderConverter):
         return converter_config()
 
     def configure(self, configs: Mapping[str, Any], is_key: bool | None = None) -> None:
-        """Read the settings; without `is_key` it is a header's unless they say something else."""
+        """Read the settings. Without `is_key`, `converter.type` counts; its default is a header."""
         part = {None: configs.get(TYPE_CONFIG, "header"), True: "key", False: "value"}[is_key]
         self.configured(type(self).config().parse({**configs, TYPE_CONFIG: part}))
 
     def configured(self, settings: Mapping[str, Any]) -> None:
-        """Take the settings, read and checked."""
+        """Use the settings, which are parsed and validated."""
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
@@ -64,9 +64,9 @@ class RecordConverter(Converter, HeaderConverter):
         return self.from_bytes(value)
 
     def to_bytes(self, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the bytes of a value."""
+        """Return a value as bytes."""
         raise NotImplementedError
 
     def from_bytes(self, value: bytes | None) -> SchemaAndValue:
-        """Return what bytes hold."""
+        """Return the value in the bytes, with its schema."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""What a text says, as Kafka Connect's Values.parseString reads headers.
+"""Parse a string into a typed value, as Kafka Connect's Values.parseString reads headers.
 
-`12` is a number in as few bits as it needs, `1.5` a float, `true` a boolean, `2026-11-23` a date,
-`[1,2]` an array, `{"a":1}` a map, `null` nothing; anything else is the text itself. An array or a
-map in which something is amiss is a text too, as a whole, and so is a text that only begins like
-something else.
+`12` becomes the narrowest integer that holds it, `1.5` a float, `true` a boolean, `2026-11-23` a
+date, `[1,2]` an array, `{"a":1}` a map and `null` becomes null. Any other string stays a string.
+So does a malformed array or map, and a string of which only the beginning looks like another
+type.
 
-The text is cut into tokens: each of : , { } [ ] " alone, and what lies between them; a backslash
-makes the next character part of what lies between.
+Tokens are the single characters : , { } [ ] " and the text between them. A backslash makes the
+next character part of that text.
 """
 
 import re
@@ -41,22 +41,22 @@ _LITERALS = {
 
 
 def parse_string(text: str | None) -> SchemaAndValue:
-    """Return what a text says."""
+    """Return the value that a string represents, with its schema."""
     if not text:
         return NULL if text is None else SchemaAndValue(_STRING, text)
     parser = _Parser(text)
     found = parser.parse(is_embedded=False)
-    # Kafka gives what it understood and drops the rest: of 10:30 it leaves 10.
+    # Kafka returns the part it understood and drops the rest: it reads 10:30 as 10.
     return found if parser.is_at_end() else SchemaAndValue(_STRING, text)
 
 
 class _Tokens:
-    """The tokens of a text, and a place among them."""
+    """The tokens of a string, and the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._end = 0  # of what was taken, or looked at
-        self._ahead: str | None = None  # looked at, not taken
+        self._end = 0  # of the last token taken or peeked at
+        self._ahead: str | None = None  # the token peeked at and not yet taken
 
     def has_next(self) -> bool:
         return self._ahead is not None or self._end < len(self.text)
@@ -78,7 +78,7 @@ class _Tokens:
         return found[0]
 
     def next_of(self, count: int) -> str | None:
-        """Take several tokens as one, or none of them when there are too few."""
+        """Take `count` tokens as one string; return None and take nothing if fewer are left."""
         start = self.place()
         for _ in range(count):
             if not self.has_next():
@@ -88,7 +88,7 @@ class _Tokens:
         return self.text[start : self.place()]
 
     def take(self, expected: str) -> bool:
-        """Take the next token that is not blank if it is the one expected."""
+        """Take the next token that is not blank if it equals `expected`; return whether it did."""
         if not self.has_next():
             return False
         token = self.next()
@@ -101,13 +101,13 @@ class _Tokens:
 
 
 class _Parser:
-    """Reads one value and those inside of it."""
+    """Parses one value and the values nested in it."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _Tokens(text)
 
     def is_at_end(self) -> bool:
-        """Tell whether nothing but blanks is left."""
+        """Return whether only blanks are left."""
         return not self._tokens.text[self._tokens.place() :].strip(BLANKS)
 
     def parse(self, *, is_embedded: bool) -> SchemaAndValue:
@@ -204,7 +204,7 @@ class _Parser:
             if not tokens.take(":"):
                 raise DataException(f"Map entry is missing ':' in {tokens.text}")
             if isinstance(key.value, list | dict):
-                raise DataException("A map whose keys are arrays or maps has no place in Python")
+                raise DataException("A map whose keys are arrays or maps is not supported")
             value = self.parse(is_embedded=True)
             pairs.append((key.value, value.value))
             tokens.take(",")
@@ -227,7 +227,7 @@ def _map_of(
 
 
 class _Common:
-    """The one schema that holds every value seen, None when there is none or nothing was seen."""
+    """The one schema that holds every value seen; None if there is none, or no value was seen."""
 
     def __init__(self) -> None:
         self.schema: Schema | None = None

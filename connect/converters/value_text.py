@@ -1,8 +1,8 @@
-"""Values as texts, as Kafka Connect's Values.convertToString writes them into headers.
+"""Write values as strings, as Kafka Connect's Values.convertToString does for headers.
 
-A text stands for itself and is quoted only inside of another value; bytes are base64; moments are
-ISO 8601 in UTC. Kafka writes every moment before 2 January 1970 as a time of day: here only those
-that are one, a day and a timestamp keep their day.
+A string is written unchanged, and in quotes inside of another value. Bytes are written as base64,
+dates and times as ISO 8601 in UTC. Kafka writes every date and timestamp before 2 January 1970 as
+a time of day. Here they keep their date; only a time is written as a time of day.
 """
 
 import base64
@@ -18,7 +18,7 @@ from millrace.connect.errors import DataException
 
 
 def value_text(schema: Schema | None, value: Any, *, is_embedded: bool = False) -> str:
-    """Write a value; raises DataException for one that is none of Connect's."""
+    """Return a value as a string; raise DataException for a type that Connect does not have."""
     match value:
         case None | bool() | int() | float() | decimal.Decimal():
             return string_form(schema, value)
@@ -34,7 +34,7 @@ def value_text(schema: Schema | None, value: Any, *, is_embedded: bool = False) 
 
 
 def moment_text(value: datetime.datetime | datetime.date | datetime.time) -> str:
-    """Write a moment: the day alone when it is midnight, the time alone when there is no day."""
+    """Write a date, time or timestamp: midnight as the date alone, a time of day without a date."""
     if isinstance(value, datetime.time):
         return f"{value.isoformat('milliseconds')}Z"
     if not isinstance(value, datetime.datetime):

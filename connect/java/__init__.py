@@ -1,1 +1,3 @@
-"""What configurations written for Java expect of it: patterns and formats. Nothing here does IO."""
+"""Java's regular expressions and date formats, which configurations written for Java use.
+
+No code here does IO."""

@@ -1,8 +1,8 @@
-"""Java's SimpleDateFormat in UTC, with the words of English: points in time as texts, and back.
+"""Java's SimpleDateFormat in UTC with English names: it formats and parses points in time.
 
-Reading is lenient, as Java's is: a 13th month is January of the next year, and what follows the
-last field is not looked at. Weeks (`w`, `W`, `Y`) begin on Sundays, and the one that holds
-1 January is the first. They can be written, not read.
+Parsing is lenient like Java's: a 13th month is January of the next year, and text after the last
+field is ignored. Weeks (`w`, `W`, `Y`) begin on Sunday, and the first week is the one with
+1 January. Weeks can be formatted but not parsed.
 """
 
 import calendar
@@ -21,25 +21,25 @@ _LETTERS: Final = _NUMBERS | set("GEazZX")
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z']+)|(')")
 _OFFSET = re.compile(r"(?:GMT|UTC?)?([+-])(\d{1,2}):?(\d{2})?|(?:GMT|UTC?|Z)\b", re.IGNORECASE)
 _CENTURY_START: Final = 1946
-"""Two digits mean a year from here on. Java takes eighty years before today."""
+"""Two digits mean a year from this one on. Java begins eighty years before today."""
 _MAX_DIGITS: Final = 9
 
 
 class _Token(NamedTuple):
     letter: str
-    """Empty for text that stands for itself."""
+    """Empty for literal text."""
     text: str
 
 
 class DateFormat:
-    """A pattern, cut into fields and text. Raises ValueError when it is none."""
+    """A pattern, split into fields and literal text. Raises ValueError for an invalid pattern."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self._tokens = list(_tokens(pattern))
 
     def format(self, timestamp_ms: int) -> str:
-        """Write a point in time; raises DataException for one outside the years 1 to 9999."""
+        """Return a point in time as text; raise DataException outside the years 1 to 9999."""
         moment = timestamp_from(timestamp_ms)
         return "".join(
             _WRITERS[token.letter](moment, len(token.text)) if token.letter else token.text
@@ -47,7 +47,7 @@ class DateFormat:
         )
 
     def parse(self, text: str) -> int:
-        """Return the milliseconds since 1970 that a text means; raises ValueError."""
+        """Return the milliseconds since 1970 of a text; raise ValueError if it does not match."""
         place = 0
         fields: dict[str, int] = {}
         for index, token in enumerate(self._tokens):
@@ -87,7 +87,7 @@ def _after_text(text: str, place: int, expected: str) -> int:
 def _read(
     token: _Token, text: str, place: int, fields: dict[str, int], *, is_abutting: bool
 ) -> int:
-    """Read one field and return where the next begins."""
+    """Read one field into `fields` and return the position after it."""
     letter, count = token.letter, len(token.text)
     if letter in "zZX":
         return _read_zone(text, place, fields)
@@ -132,7 +132,7 @@ def _read_zone(text: str, place: int, fields: dict[str, int]) -> int:
 
 
 def _milliseconds(fields: Mapping[str, int]) -> int:
-    """Put the fields together; what is missing is that of 1 January 1970, 00:00 UTC."""
+    """Combine the fields; a missing one is taken from 1 January 1970, 00:00 UTC."""
     year = fields.get("y", 1970)
     if fields.get("G") == 0:
         year = 1 - year
@@ -191,10 +191,10 @@ def _from_sunday(day: datetime.date) -> int:
 
 
 def _week_and_year(moment: datetime.datetime) -> tuple[int, int]:
-    """Return the week, and the year it is counted in."""
+    """Return the number of the week, and the year to which the week belongs."""
     day = moment.date()
     last = day.toordinal() + 6 - _from_sunday(day)
-    # A week that reaches into the next year is that year's first.
+    # A week that reaches into the next year is the first week of that year.
     if last > datetime.date.max.toordinal():
         return 1, day.year + 1
     if datetime.date.fromordinal(last).year > day.year:
@@ -235,7 +235,7 @@ _WRITERS: dict[str, Writer] = {
 
 
 def parsed(date_format: DateFormat, text: str) -> int:
-    """Return what a text means; raises DataException in Kafka's words."""
+    """Return the ms since 1970 of a text; raise DataException with Kafka's message."""
     try:
         return date_format.parse(text)
     except ValueError:

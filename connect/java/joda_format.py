@@ -1,9 +1,9 @@
-"""Joda-Time's date patterns, in which the original of the object store sink names folders.
+"""Joda-Time's date patterns, which Confluent's object store sinks use to name folders.
 
-A pattern is letters and other characters, texts between single quotes. The letters are Joda's and
-not those of Java's SimpleDateFormat: `Y` is the year of the era, `x` the year of the week, `e` the
-number of the day in the week. Texts (months, days, AM and PM) are English. (Source: the
-documentation of org.joda.time.format.DateTimeFormat.)
+A pattern has letters, other characters, and literal text in single quotes. The letters differ from
+those of Java's SimpleDateFormat: `Y` is the year of era, `x` the week-based year, `e` the number
+of the day in the week. Names (months, days, AM and PM) are English. Source: the documentation of
+org.joda.time.format.DateTimeFormat.
 """
 
 import re
@@ -48,7 +48,7 @@ _NUMBERS: Final[dict[str, Callable[[Moment], int]]] = {
 
 
 def zone_of(name: str) -> tzinfo:
-    """Return the zone of a name or an offset as +02:00. Raises ValueError."""
+    """Return the time zone of a name or of an offset such as +02:00. Raise ValueError."""
     if name in ("UTC", "Z"):
         return UTC
     offset = _OFFSET.fullmatch(name)
@@ -58,24 +58,24 @@ def zone_of(name: str) -> tzinfo:
         return timezone(-ahead if offset[1] == "-" else ahead, name)
     try:
         return ZoneInfo(name)
-    # A name may be a path, a folder, or too long for one.
+    # Python looks a name up as a path: it may be a folder, or too long for a path.
     except (KeyError, OSError, ValueError) as error:
         raise ValueError(f"no time zone has the name {name[:100]!r}") from error
 
 
 def moment(time_ms: int, zone: tzinfo) -> Moment:
-    """Return a time of a zone. Raises ValueError before year 1 and after 9999."""
+    """Return a time in a zone. Raise ValueError before year 1 and after year 9999."""
     try:
         return (_EPOCH + time_ms * _MS).astimezone(zone)
     except OverflowError as error:
-        raise ValueError(f"{time_ms} ms since 1970 are in no year from 1 to 9999") from error
+        raise ValueError(f"{time_ms} ms since 1970 is outside the years 1 to 9999") from error
 
 
 def begin_of_period(time_ms: int, period_ms: int, zone: tzinfo) -> int:
-    """Return when the period of a time begins, counted by the clock of a zone.
+    """Return the start of the period that contains a time, in the local time of a zone.
 
-    Where clocks are set, the beginning is the one that Joda's convertLocalToUTC finds. A time
-    before 1970 is in the period that begins after it, as with Java's division.
+    Where clocks change, the start is the one that Joda's convertLocalToUTC finds. A time before
+    1970 belongs to the period that begins after it, as Java's division rounds towards zero.
     """
 
     def offset_ms(at_ms: int) -> int:
@@ -88,17 +88,17 @@ def begin_of_period(time_ms: int, period_ms: int, zone: tzinfo) -> int:
     estimate_ms = offset_ms(begin_ms)
     found_ms = offset_ms(begin_ms - estimate_ms)
     is_west_and_near = estimate_ms != found_ms and estimate_ms < 0
-    # Clocks jump over this local time when they are set between the two candidates.
+    # This local time does not exist if the clocks are set forward between the two candidates.
     if is_west_and_near and offset_ms(begin_ms - found_ms) != found_ms:
         found_ms = estimate_ms
     return begin_ms - found_ms
 
 
 class JodaFormat:
-    """Writes times by one pattern, in one zone."""
+    """Formats times by one pattern, in one time zone."""
 
     def __init__(self, pattern: str, zone: tzinfo = UTC) -> None:
-        """Raises ValueError for a pattern that Joda refuses, or that needs names of zones."""
+        """Raise ValueError for a pattern that Joda refuses, or that contains names of zones."""
         if not pattern:
             raise ValueError("the pattern is empty")
         self._zone = zone
@@ -106,10 +106,10 @@ class JodaFormat:
         self.has_texts = any(
             found[2] is not None and _is_text(found[0]) for found in _TOKEN.finditer(pattern)
         )
-        """Whether it writes words, which depend on the locale."""
+        """Whether the pattern contains names, which depend on the locale."""
 
     def format(self, time_ms: int) -> str:
-        """Raises ValueError for a time that no year from 1 to 9999 has."""
+        """Return a time as text; raise ValueError outside the years 1 to 9999."""
         at = moment(time_ms, self._zone)
         return "".join(part(at) for part in self._parts)
 
@@ -138,7 +138,7 @@ def _part(found: re.Match[str]) -> Part:
     if letter == "Z":
         return lambda at: _zone_text(at, count)
     if letter == "z":
-        raise ValueError("names of zones (z) differ by the version of Java: use Z, ZZ or ZZZ")
+        raise ValueError("names of zones (z) depend on the version of Java: use Z, ZZ or ZZZ")
     raise ValueError(f"Illegal pattern component: {text}")
 
 

@@ -1,8 +1,8 @@
-"""ISO times as texts, read as Joda-Time's ISODateTimeFormat.dateTimeParser reads them.
+"""Parse ISO 8601 times as Joda-Time's ISODateTimeFormat.dateTimeParser does.
 
-A date is a year, year and month, a whole date, a year and its day (2024-365) or a year, week and
-day of it (2024-W52-1); a time of day may follow behind T, to any precision, and an offset. What has
-no offset is UTC. Digits behind milliseconds are cut.
+A date is a year, a year and month, a full date, a year and day of the year (2024-365), or a year,
+week and day of the week (2024-W52-1). `T` and a time of day of any precision may follow, then an
+offset. A time without an offset is UTC. Digits beyond milliseconds are cut off.
 """
 
 import re
@@ -34,20 +34,20 @@ _LONG_END: Final = 1 << 63
 
 
 def time_ms_of(text: str) -> int:
-    """Return ms since 1970 of a text: a number of them, or an ISO time. Raises ValueError."""
+    """Return the ms since 1970 in a text, which is that number or an ISO time. Raise ValueError."""
     if _NUMBER.fullmatch(text):
         number = int(text)
         if -_LONG_END <= number < _LONG_END:
             return number
     found = _WHOLE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text[:100]!r} is no ISO time")
+        raise ValueError(f"{text[:100]!r} is not an ISO 8601 time")
     parts = {name.removeprefix("t_"): part for name, part in found.groupdict().items() if part}
     try:
         midnight = datetime.combine(_date(parts), datetime.min.time(), UTC)
         return (midnight - _EPOCH + _time(parts) - _offset(parts)) // _MS
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{text[:100]!r} is no ISO time: {error}") from error
+        raise ValueError(f"{text[:100]!r} is not an ISO 8601 time: {error}") from error
 
 
 def _date(parts: dict[str, str]) -> date:
@@ -65,7 +65,7 @@ def _date(parts: dict[str, str]) -> date:
 def _time(parts: dict[str, str]) -> timedelta:
     hour, minute, second = (int(parts.get(name, "0")) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no clock shows that time")
+        raise ValueError("the time of day is not valid")
     unit = next(
         (ms for name, ms in (("second", 1000), ("minute", 60_000)) if name in parts), 3_600_000
     )

@@ -1,8 +1,8 @@
-"""Java's regular expressions, as `java.util.regex` reads them, with Python's.
+"""Java's regular expressions (`java.util.regex`), executed by Python's `re`.
 
-The two are nearly one language. Written differently: a group's name, `(?<name>...)` there and
-`(?P<name>...)` here, and what stands for a group in a replacement, `$1` and `${name}` there. What
-Java has and Python has not, as `\\p{Alpha}`, is refused as an invalid pattern.
+The two languages are nearly the same. A named group is `(?<name>...)` in Java and `(?P<name>...)`
+in Python. In a replacement, Java refers to a group with `$1` or `${name}`. Syntax that only Java
+has, such as `\\p{Alpha}`, is refused as an invalid pattern.
 """
 
 import re
@@ -15,15 +15,15 @@ _IN_REPLACEMENT = re.compile(r"\\(.)|\$(?:(\d)|\{([A-Za-z][A-Za-z0-9]*)\})|([$\\
 
 
 def java_pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern; raises re.error when it is none."""
+    """Return a compiled pattern; raise re.error if it is invalid."""
     return re.compile(_NAMED.sub(r"\1(?P<", text))
 
 
 def replaced_first(match: re.Match[str], replacement: str) -> str:
-    """Return what a match is replaced with, as Matcher.replaceFirst does.
+    """Return the text that replaces a match, as Java's Matcher.replaceFirst does.
 
-    As many digits count as make the number of a group that exists. Raises DataException when the
-    replacement names a group that does not exist.
+    A group number after `$` takes as many digits as still name an existing group. Raise
+    DataException if the replacement names a group that does not exist.
     """
     made: list[str] = []
     place = 0
@@ -60,7 +60,7 @@ def _group(match: re.Match[str], group: int | str, message: str) -> str:
 
 
 class RegexValidator:
-    """A regular expression."""
+    """Accepts a valid regular expression."""
 
     def __call__(self, name: str, value: Any) -> None:
         try:

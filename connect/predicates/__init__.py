@@ -1,1 +1,1 @@
-"""The predicates that ship with Kafka Connect. Everything here is pure."""
+"""The predicates that ship with Kafka Connect. No code here does IO."""

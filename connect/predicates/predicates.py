@@ -1,4 +1,4 @@
-"""HasHeaderKey, RecordIsTombstone, TopicNameMatches: to which records a transformation applies."""
+"""HasHeaderKey, RecordIsTombstone, TopicNameMatches: they select a transformation's records."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _TOPIC = ConfigDef().define(
     "pattern",
     Type.STRING,
     Importance.MEDIUM,
-    "A regular expression that the whole name of the topic has to match.",
+    "A regular expression that must match the whole name of the topic.",
     validator=CompositeValidator(NonEmptyString(), RegexValidator()),
 )
 
@@ -29,7 +29,7 @@ class _Predicate(Predicate[ConnectRecord]):
 
 
 class HasHeaderKey(_Predicate):
-    """Holds of records that have a header of a name."""
+    """True for records that have a header with the configured name."""
 
     kafka_class = f"{_PACKAGE}.HasHeaderKey"
 
@@ -45,19 +45,19 @@ class HasHeaderKey(_Predicate):
 
 
 class RecordIsTombstone(_Predicate):
-    """Holds of records without a value."""
+    """True for records without a value."""
 
     kafka_class = f"{_PACKAGE}.RecordIsTombstone"
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Have no settings."""
+        """Do nothing: this predicate has no settings."""
 
     def test(self, record: ConnectRecord) -> bool:
         return record.value is None
 
 
 class TopicNameMatches(_Predicate):
-    """Holds of records whose topic matches a pattern."""
+    """True for records whose topic matches the configured pattern."""
 
     kafka_class = f"{_PACKAGE}.TopicNameMatches"
 

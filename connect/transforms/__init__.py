@@ -1,5 +1,6 @@
-"""The transformations that ship with Kafka Connect, with its names, settings and results.
+"""The transformations that ship with Kafka Connect, with the same names, settings and results.
 
-`parts.py` is what they share: most work on a record's key or on its value, and come as two classes
-(`ReplaceField$Key`, `ReplaceField$Value`). `catalogue.py` lists them all. Everything here is pure.
+Most of them exist as two classes, one for the key and one for the value (`ReplaceField$Key`,
+`ReplaceField$Value`); `parts.py` has what they share. `catalogue.py` lists all of them. No code
+here does IO.
 """

@@ -1,6 +1,6 @@
-"""Cast: fields, or all of the key or value, as another type, with Java's arithmetic.
+"""Cast converts fields, or the whole key or value, to another type with Java's arithmetic.
 
-A number that is too large for its new type loses its upper bits; a fraction is cut off.
+A number that is too large for its new type loses its upper bits. A fraction is cut off.
 """
 
 import base64
@@ -58,7 +58,7 @@ _MAKE: dict[Type, Callable[..., Schema]] = {
 
 
 def casts_of(spec: list[str]) -> dict[str | None, Type]:
-    """Return each field's new type, that of the whole under None; raises ConfigException."""
+    """Return each field's new type; None is the key of the whole. Raise ConfigException."""
     casts: dict[str | None, Type] = {}
     for mapping in spec:
         field, colon, name = mapping.rpartition(":")
@@ -107,7 +107,7 @@ _CONFIG = with_null_setting(
 
 
 class Cast(PartTransformation):
-    """Changes types."""
+    """Converts fields or the whole part to other types."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -164,7 +164,7 @@ class Cast(PartTransformation):
         )
         if schema.default is None:
             return dataclasses.replace(updated, optional=schema.optional)
-        # Kafka fails here: it casts the whole default, which is a struct, to a struct.
+        # Kafka fails here, because it tries to cast the whole default, a struct, to a struct.
         default = self._struct(schema.default, updated)
         return dataclasses.replace(updated, optional=schema.optional, default=default)
 
@@ -179,19 +179,19 @@ class Cast(PartTransformation):
 
 
 class CastKey(OfKey, Cast):
-    """Changes types in the key."""
+    """Converts types in the key."""
 
     kafka_class = f"{PACKAGE}.Cast$Key"
 
 
 class CastValue(OfValue, Cast):
-    """Changes types in the value."""
+    """Converts types in the value."""
 
     kafka_class = f"{PACKAGE}.Cast$Value"
 
 
 def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
-    """Return a value as another type; raises DataException when it has none there."""
+    """Return a value converted to a type; raise DataException if that is not possible."""
     if value is None:
         return None
     _check_input(schema, value)
@@ -240,7 +240,7 @@ def _as_integer(value: Any, bits: int) -> int:
         case int() | decimal.Decimal():
             return _wrapped(int(value), bits)
         case float():
-            # First as the nearest number of 32 or 64 bits there is, then as narrow as asked for.
+            # Java converts to the nearest int or long first, then cuts it to the narrower type.
             between = max(bits, 32)
             end = 1 << (between - 1)
             whole = 0 if math.isnan(value) else int(min(max(value, -end), end))

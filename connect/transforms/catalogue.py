@@ -1,4 +1,4 @@
-"""All transformations that ship with Kafka Connect."""
+"""The list of all transformations that ship with Kafka Connect."""
 
 from typing import Any, Final
 

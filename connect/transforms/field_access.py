@@ -1,4 +1,4 @@
-"""ExtractField and HoistField: a field instead of what it lies in, and the other way round."""
+"""ExtractField replaces the part by one of its fields; HoistField wraps the part in a field."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,17 +22,17 @@ from millrace.connect.data.schema import SchemaAndValue
 
 _EXTRACT = with_syntax_setting(
     with_null_setting(
-        ConfigDef().define("field", Type.STRING, Importance.MEDIUM, "Which field to take.")
+        ConfigDef().define("field", Type.STRING, Importance.MEDIUM, "The field to extract.")
     )
 )
 _HOIST = ConfigDef().define(
-    "field", Type.STRING, Importance.MEDIUM, "The name of the one field of what is made."
+    "field", Type.STRING, Importance.MEDIUM, "The name of the only field of the new struct or map."
 )
 _PURPOSE = "field extraction"
 
 
 class ExtractField(PartTransformation):
-    """Takes one field out of a struct or a map; null stays null."""
+    """Replaces a struct or a map by one of its fields; null stays null."""
 
     leaves_null = False
 
@@ -63,19 +63,19 @@ class ExtractField(PartTransformation):
 
 
 class ExtractFieldKey(OfKey, ExtractField):
-    """Takes one field out of the key."""
+    """Replaces the key by one of its fields."""
 
     kafka_class = f"{PACKAGE}.ExtractField$Key"
 
 
 class ExtractFieldValue(OfValue, ExtractField):
-    """Takes one field out of the value."""
+    """Replaces the value by one of its fields."""
 
     kafka_class = f"{PACKAGE}.ExtractField$Value"
 
 
 class HoistField(PartTransformation):
-    """Makes a struct or a map with one field of what is there."""
+    """Wraps the part in a struct or a map with one field."""
 
     leaves_null = False
 
@@ -95,12 +95,12 @@ class HoistField(PartTransformation):
 
 
 class HoistFieldKey(OfKey, HoistField):
-    """Makes a struct or a map with one field of the key."""
+    """Wraps the key in a struct or a map with one field."""
 
     kafka_class = f"{PACKAGE}.HoistField$Key"
 
 
 class HoistFieldValue(OfValue, HoistField):
-    """Makes a struct or a map with one field of the value."""
+    """Wraps the value in a struct or a map with one field."""
 
     kafka_class = f"{PACKAGE}.HoistField$Value"

@@ -1,7 +1,7 @@
-"""A path to a field: its name, or the names down to it (KIP-821, `field.syntax.version`).
+"""The path to a field: one name, or the names from the root to it (KIP-821).
 
-In version 2 names are divided by dots; one that holds a dot stands between backticks, and a
-backtick before a dot inside of it behind a backslash.
+Version 2 of the syntax (`field.syntax.version`) separates names by dots. A name that contains a
+dot stands between backticks; a backtick before a dot inside of that name is escaped by a backslash.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _PURPOSE = "nested field access"
 
 
 def with_syntax_setting(config: ConfigDef) -> ConfigDef:
-    """Add the setting that says how paths are written."""
+    """Add the setting `field.syntax.version` to a definition of settings."""
     return config.define(
         SYNTAX_VERSION,
         Type.STRING,
@@ -29,13 +29,13 @@ def with_syntax_setting(config: ConfigDef) -> ConfigDef:
 
 
 class FieldPath:
-    """The steps to a field. Invariant: there is at least one."""
+    """The names from the root to a field. Invariant: there is at least one."""
 
     def __init__(self, path: str, version: str = "V1") -> None:
         self.steps = [path] if version.upper() == "V1" or not path else steps_of(path)
 
     def field_in(self, schema: Schema) -> Field | None:
-        """Return the field of a struct's schema; None when there is none."""
+        """Return the field in a struct's schema; None if there is none."""
         field: Field | None = None
         for step in self.steps:
             field = (schema if field is None else field.schema).field(step)
@@ -44,7 +44,7 @@ class FieldPath:
         return field
 
     def value_in_struct(self, struct: Struct, *, with_default: bool) -> Any:
-        """Return the field's value; None when it, or what it lies in, is not there."""
+        """Return the field's value in a struct; None if it or a parent is missing."""
         current = struct
         for step in self.steps[:-1]:
             if current.schema.field(step) is None or current[step] is None:
@@ -56,7 +56,7 @@ class FieldPath:
         return current[last] if with_default else current.without_default(last)
 
     def value_in_map(self, value: dict[str, Any]) -> Any:
-        """Return what lies there; None when it, or what it lies in, is not there."""
+        """Return the field's value in a map; None if it or a parent is missing."""
         for step in self.steps[:-1]:
             inner = value.get(step)
             if inner is None:
@@ -66,7 +66,7 @@ class FieldPath:
 
 
 def steps_of(path: str) -> list[str]:
-    """Divide a path of version 2; raises ConfigException when a backtick has no partner."""
+    """Split a path of version 2; raise ConfigException if a closing backtick is missing."""
     steps: list[str] = []
     place = 0
     while place < len(path):
@@ -83,7 +83,7 @@ def steps_of(path: str) -> list[str]:
 
 
 def _quoted_step(path: str, begin: int) -> tuple[str, int]:
-    """Return the name between backticks and where the next step begins."""
+    """Return the name between backticks and the position of the next name."""
     name: list[str] = []
     start = place = begin + 1
     while True:
@@ -97,7 +97,7 @@ def _quoted_step(path: str, begin: int) -> tuple[str, int]:
             )
         if is_last:
             return "".join((*name, path[start:place])), place + 1
-        # One that no dot follows is part of the name.
+        # A backtick that no dot follows is part of the name.
         if path[place + 1] == ".":
             if not is_escaped:
                 return "".join((*name, path[start:place])), place + 2

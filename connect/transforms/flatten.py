@@ -1,4 +1,4 @@
-"""Flatten: nested structs and maps as one level, their names joined. Arrays stay as they are."""
+"""Flatten moves nested fields to the top level and joins their names. Arrays are not flattened."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -26,14 +26,14 @@ _CONFIG = ConfigDef().define(
     "delimiter",
     types.Type.STRING,
     Importance.MEDIUM,
-    "What stands between the names of fields that lay inside of one another.",
+    "The text between the joined names of nested fields.",
     default=".",
 )
 _PLAIN = (bool, int, float, str, bytes, bytearray, memoryview, list, tuple)
 
 
 class Flatten(PartTransformation):
-    """Brings nested fields to the top."""
+    """Moves nested fields to the top level."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -90,7 +90,7 @@ class Flatten(PartTransformation):
     def _flat_fields(
         self, schema: Schema, prefix: str, *, is_optional: bool, default: Struct | None = None
     ) -> Iterator[tuple[str, Schema]]:
-        """Give the fields; one is optional, and has a default, also by what it lies in."""
+        """Yield the flat fields; each inherits being optional and a default from its parents."""
         default = schema.default if default is None else default
         for field in schema.fields:
             name = self._name(prefix, field.name)
@@ -110,12 +110,12 @@ class Flatten(PartTransformation):
 
 
 class FlattenKey(OfKey, Flatten):
-    """Brings the key's nested fields to the top."""
+    """Moves the key's nested fields to the top level."""
 
     kafka_class = f"{PACKAGE}.Flatten$Key"
 
 
 class FlattenValue(OfValue, Flatten):
-    """Brings the value's nested fields to the top."""
+    """Moves the value's nested fields to the top level."""
 
     kafka_class = f"{PACKAGE}.Flatten$Value"

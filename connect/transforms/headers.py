@@ -1,4 +1,4 @@
-"""DropHeaders, HeaderFrom, InsertHeader: what goes into headers and out of them."""
+"""DropHeaders, HeaderFrom and InsertHeader remove and add headers."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ _DROP = ConfigDef().define(
     "headers",
     Type.LIST,
     Importance.HIGH,
-    "The names of the headers to take off.",
+    "The names of the headers to remove.",
     validator=ValidList(is_empty_allowed=False),
 )
 _INSERT = (
@@ -64,7 +64,7 @@ _INSERT = (
         "value.literal",
         Type.STRING,
         Importance.HIGH,
-        "The header's value: a number, true or false, a date, [a, list], or any other text.",
+        "The header's value: a number, true or false, a date, [a, list], or any other string.",
         validator=NonNullValidator(),
     )
 )
@@ -74,7 +74,7 @@ _FROM = with_null_setting(
         "fields",
         Type.LIST,
         Importance.HIGH,
-        "The fields whose values go into headers.",
+        "The fields whose values become headers.",
         validator=_NON_EMPTY,
     )
     .define(
@@ -88,14 +88,14 @@ _FROM = with_null_setting(
         "operation",
         Type.STRING,
         Importance.HIGH,
-        "move takes the fields out of the key or value, copy leaves them there.",
+        "move removes the fields from the key or value; copy keeps them.",
         validator=ValidString("move", "copy"),
     )
 )
 
 
 class DropHeaders(Transformation[ConnectRecord]):
-    """Takes headers off."""
+    """Removes headers by name."""
 
     kafka_class = f"{PACKAGE}.DropHeaders"
 
@@ -138,7 +138,7 @@ class InsertHeader(Transformation[ConnectRecord]):
 
 
 class HeaderFrom(PartTransformation):
-    """Copies or moves fields into headers."""
+    """Copies or moves fields to headers."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -198,12 +198,12 @@ class HeaderFrom(PartTransformation):
 
 
 class HeaderFromKey(OfKey, HeaderFrom):
-    """Copies or moves the key's fields into headers."""
+    """Copies or moves the key's fields to headers."""
 
     kafka_class = f"{PACKAGE}.HeaderFrom$Key"
 
 
 class HeaderFromValue(OfValue, HeaderFrom):
-    """Copies or moves the value's fields into headers."""
+    """Copies or moves the value's fields to headers."""
 
     kafka_class = f"{PACKAGE}.HeaderFrom$Value"

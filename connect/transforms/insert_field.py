@@ -1,4 +1,4 @@
-"""InsertField: a record's topic, partition, offset or timestamp, or a text, as a field."""
+"""InsertField adds a field: the record's topic, partition, offset, timestamp, or a fixed string."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
@@ -33,7 +33,7 @@ from millrace.connect.data.schema import SchemaAndValue
 from millrace.connect.errors import SchemaBuilderException
 
 _PURPOSE = "field insertion"
-_OPTIONALITY = " With ! behind it the field is required, with ? (or nothing) optional."
+_OPTIONALITY = " A trailing ! makes it a required field, a trailing ? (or nothing) an optional one."
 _SCHEMAS = {
     "topic.field": Schema.string,
     "partition.field": Schema.int32,
@@ -42,12 +42,12 @@ _SCHEMAS = {
     "static.field": Schema.string,
 }
 _DOCUMENTATION = {
-    "topic.field": "The field for the topic." + _OPTIONALITY,
-    "partition.field": "The field for the partition." + _OPTIONALITY,
-    "offset.field": "The field for the offset, in sink connectors only." + _OPTIONALITY,
-    "timestamp.field": "The field for the record's timestamp." + _OPTIONALITY,
-    "static.field": "The field for a text that is always the same." + _OPTIONALITY,
-    "static.value": "That text.",
+    "topic.field": "The name of the field for the topic." + _OPTIONALITY,
+    "partition.field": "The name of the field for the partition." + _OPTIONALITY,
+    "offset.field": "The name of the field for the offset (sinks only)." + _OPTIONALITY,
+    "timestamp.field": "The name of the field for the record's timestamp." + _OPTIONALITY,
+    "static.field": "The name of the field for a fixed string." + _OPTIONALITY,
+    "static.value": "The string for static.field.",
 }
 
 
@@ -62,7 +62,7 @@ _CONFIG = _config()
 
 
 class _Place(NamedTuple):
-    """The field something goes into."""
+    """The field that receives a value."""
 
     name: str
     is_optional: bool
@@ -75,7 +75,7 @@ class _Place(NamedTuple):
 
 
 class InsertField(PartTransformation):
-    """Adds fields."""
+    """Adds fields about the record itself, or with a fixed string."""
 
     @classmethod
     def config(cls) -> ConfigDef:

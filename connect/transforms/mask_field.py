@@ -1,4 +1,4 @@
-"""MaskField: fields as the nothing of their type (0, false, empty), or as a replacement."""
+"""MaskField replaces fields by the empty value of their type (0, false, "") or by a given one."""
 
 import datetime
 import decimal
@@ -39,7 +39,7 @@ _CONFIG = with_null_setting(
         "replacement",
         types.Type.STRING,
         Importance.LOW,
-        "What stands there instead; for numbers and texts alone.",
+        "The replacement; only for numbers and strings.",
         default=None,
         validator=NonEmptyString(),
     )
@@ -48,7 +48,7 @@ _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32}
 
 
 class MaskField(PartTransformation):
-    """Hides what fields hold."""
+    """Replaces the values of fields."""
 
     leaves_null = False
 
@@ -122,23 +122,23 @@ def _replaced(schema: Schema | None, value: Any, replacement: str) -> Any:
 
 
 def _narrowed(number: decimal.Decimal, bits: int) -> int:
-    """Cut off the fraction and the bits that are too many, as Java does."""
+    """Cut off the fraction and the excess bits, as Java does."""
     if number.adjusted() > _MAX_DIGITS:
         raise DataException(f"Unable to convert {number} to number")
     value = int(number) & ((1 << bits) - 1)
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-_MAX_DIGITS = 400  # more would make a number of many megabytes of a short text
+_MAX_DIGITS = 400  # a larger exponent would turn a short string into a number of many megabytes
 
 
 class MaskFieldKey(OfKey, MaskField):
-    """Hides what the key's fields hold."""
+    """Replaces the values of the key's fields."""
 
     kafka_class = f"{PACKAGE}.MaskField$Key"
 
 
 class MaskFieldValue(OfValue, MaskField):
-    """Hides what the value's fields hold."""
+    """Replaces the values of the value's fields."""
 
     kafka_class = f"{PACKAGE}.MaskField$Value"

@@ -1,6 +1,7 @@
-"""What transformations share: the part of a record they work on, and what they expect there.
+"""What transformations share: access to a record's key or value, and checks of its type.
 
-A transformation for a part is written once, as a `PartTransformation`, and derived from twice:
+A transformation is written once, as a subclass of `PartTransformation`, with a class for the key
+and one for the value:
 
     class HoistFieldKey(OfKey, HoistField): ...
     class HoistFieldValue(OfValue, HoistField): ...
@@ -23,7 +24,7 @@ REPLACE_NULL = "replace.null.with.default"
 
 
 class PartTransformation(Transformation[ConnectRecord]):
-    """Changes a record's key or its value; `leaves_null` when there is nothing to do to null."""
+    """Changes a record's key or its value; with `leaves_null` a null part stays as it is."""
 
     leaves_null: ClassVar[bool] = True
 
@@ -33,11 +34,11 @@ class PartTransformation(Transformation[ConnectRecord]):
 
     @abstractmethod
     def part_of(self, record: ConnectRecord) -> SchemaAndValue:
-        """Return the part it works on."""
+        """Return the key or the value of a record, with its schema."""
 
     @abstractmethod
     def with_part(self, record: ConnectRecord, part: SchemaAndValue) -> ConnectRecord:
-        """Return the record with another part."""
+        """Return the record with a new key or a new value."""
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         part = self.part_of(record)
@@ -47,11 +48,11 @@ class PartTransformation(Transformation[ConnectRecord]):
 
     @abstractmethod
     def changed(self, record: ConnectRecord, part: SchemaAndValue) -> SchemaAndValue:
-        """Return what becomes of the part; raises DataException when it is not what it must be."""
+        """Return the new key or value; raise DataException if the old one has a wrong type."""
 
 
 class OfKey(PartTransformation):
-    """One that works on the key."""
+    """Makes a transformation work on the key."""
 
     def part_of(self, record: ConnectRecord) -> SchemaAndValue:
         return SchemaAndValue(record.key_schema, record.key)
@@ -61,7 +62,7 @@ class OfKey(PartTransformation):
 
 
 class OfValue(PartTransformation):
-    """One that works on the value."""
+    """Makes a transformation work on the value."""
 
     def part_of(self, record: ConnectRecord) -> SchemaAndValue:
         return SchemaAndValue(record.value_schema, record.value)
@@ -71,31 +72,31 @@ class OfValue(PartTransformation):
 
 
 def with_null_setting(config: ConfigDef) -> ConfigDef:
-    """Add the setting that says whether a field that is null counts as its default."""
+    """Add the setting `replace.null.with.default` to a definition of settings."""
     return config.define(
         REPLACE_NULL,
         Type.BOOLEAN,
         Importance.MEDIUM,
-        "Whether a field that is null and has a default counts as its default, or as null.",
+        "Whether a null field with a default is read as its default (true) or as null (false).",
         default=True,
     )
 
 
 def field_value(struct: Struct, name: str, *, with_default: bool) -> Any:
-    """Return a field's value, or its default, or neither."""
+    """Return a field's value; with `with_default` a null field counts as its default."""
     return struct[name] if with_default else struct.without_default(name)
 
 
 def cached(make: Callable[[Schema], Schema]) -> Callable[[Schema], Schema]:
-    """Return the function, remembering what it made of the last few schemas."""
+    """Return the function with a cache of its results for the last 16 schemas."""
     return lru_cache(maxsize=16)(make)
 
 
 def bare_struct(source: Schema, fields: Mapping[str, Schema]) -> Schema:
-    """Make a struct's schema with the name, version, documentation and parameters of another.
+    """Return a struct schema with these fields and the name, version, doc, parameters of `source`.
 
-    The new schema is required and has no default, whatever the other's are. Raises DataException
-    when the other is not a struct's.
+    The new schema is required and has no default, even if `source` is optional or has one. Raise
+    DataException if `source` is not the schema of a struct.
     """
     if source.type is not schema.Type.STRUCT:
         raise DataException("Cannot list fields on non-struct type")
@@ -109,7 +110,7 @@ def bare_struct(source: Schema, fields: Mapping[str, Schema]) -> Schema:
 
 
 def required_map(value: object, purpose: str) -> dict[str, Any]:
-    """Return a value without schema that has to be a map; raises DataException."""
+    """Return a value without a schema if it is a map; otherwise raise DataException."""
     if not isinstance(value, dict):
         raise DataException(
             f"Only Map objects supported in absence of schema for [{purpose}], found: "
@@ -119,7 +120,7 @@ def required_map(value: object, purpose: str) -> dict[str, Any]:
 
 
 def required_struct(value: object, purpose: str) -> Struct:
-    """Return a value with schema that has to be a struct; raises DataException."""
+    """Return a value with a schema if it is a struct; otherwise raise DataException."""
     if not isinstance(value, Struct):
         raise DataException(
             f"Only Struct objects supported for [{purpose}], found: {kind_of(value)}"
@@ -128,5 +129,5 @@ def required_struct(value: object, purpose: str) -> Struct:
 
 
 def kind_of(value: object) -> str:
-    """Name a value's class in a message."""
+    """Return the name of a value's class for a message."""
     return "null" if value is None else type(value).__name__

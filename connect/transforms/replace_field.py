@@ -1,4 +1,4 @@
-"""ReplaceField: leaves fields out and gives them other names."""
+"""ReplaceField drops fields and renames them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,10 +27,10 @@ _PURPOSE = "field replacement"
 
 
 def renames_of(mappings: list[str]) -> dict[str, str]:
-    """Return the new name of each field; raises ConfigException."""
+    """Return the new name of each field by its old name; raise ConfigException."""
     renames: dict[str, str] = {}
     for mapping in mappings:
-        # As Java splits: what is empty at the end is nothing.
+        # Java's split drops empty strings at the end.
         parts = mapping.rstrip(":").split(":")
         if len(parts) != 2:
             raise ConfigException.of_value(
@@ -50,7 +50,7 @@ _CONFIG = with_null_setting(
         "exclude",
         Type.LIST,
         Importance.MEDIUM,
-        "The fields to leave out, whatever the fields to include say.",
+        "The fields to drop, even if include names them.",
         default=[],
         validator=ValidList(),
     )
@@ -58,7 +58,7 @@ _CONFIG = with_null_setting(
         "include",
         Type.LIST,
         Importance.MEDIUM,
-        "The fields to keep; all when empty.",
+        "The fields to keep; empty keeps all.",
         default=[],
         validator=ValidList(),
     )
@@ -66,7 +66,7 @@ _CONFIG = with_null_setting(
         "renames",
         Type.LIST,
         Importance.MEDIUM,
-        "Other names for fields, as old:new.",
+        "New names for fields, each as old:new.",
         default=[],
         validator=LambdaValidator(
             _check_renames,
@@ -77,7 +77,7 @@ _CONFIG = with_null_setting(
 
 
 class ReplaceField(PartTransformation):
-    """Filters and renames fields."""
+    """Drops and renames fields."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -127,12 +127,12 @@ class ReplaceField(PartTransformation):
 
 
 class ReplaceFieldKey(OfKey, ReplaceField):
-    """Filters and renames the key's fields."""
+    """Drops and renames the key's fields."""
 
     kafka_class = f"{PACKAGE}.ReplaceField$Key"
 
 
 class ReplaceFieldValue(OfValue, ReplaceField):
-    """Filters and renames the value's fields."""
+    """Drops and renames the value's fields."""
 
     kafka_class = f"{PACKAGE}.ReplaceField$Value"

@@ -1,4 +1,4 @@
-"""RegexRouter and TimestampRouter send records to other topics; Filter lets none through."""
+"""RegexRouter and TimestampRouter change a record's topic; Filter drops every record."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ _REGEX = (
         "regex",
         Type.STRING,
         Importance.HIGH,
-        "A regular expression that the whole name of a topic has to match.",
+        "A regular expression that must match the whole name of a topic.",
         validator=RegexValidator(),
     )
     .define(
         "replacement",
         Type.STRING,
         Importance.HIGH,
-        "The other topic; $1 or ${name} stands for what a group matched.",
+        "The new topic; $1 or ${name} stands for the text that a group matched.",
     )
 )
 _TIMESTAMP = (
@@ -39,21 +39,21 @@ _TIMESTAMP = (
         "topic.format",
         Type.STRING,
         Importance.HIGH,
-        "The other topic; ${topic} and ${timestamp} stand for the topic and the timestamp.",
+        "The new topic; ${topic} and ${timestamp} stand for the old topic and the timestamp.",
         default="${topic}-${timestamp}",
     )
     .define(
         "timestamp.format",
         Type.STRING,
         Importance.HIGH,
-        "How the timestamp is written: a pattern of java.text.SimpleDateFormat.",
+        "The format of the timestamp: a pattern of java.text.SimpleDateFormat.",
         default="yyyyMMdd",
     )
 )
 
 
 class RegexRouter(Transformation[ConnectRecord]):
-    """Gives topics that match a pattern another name."""
+    """Renames the topics that match a pattern."""
 
     kafka_class = f"{PACKAGE}.RegexRouter"
 
@@ -75,7 +75,7 @@ class RegexRouter(Transformation[ConnectRecord]):
             return record
         found = self._pattern.search(record.topic)
         assert found is not None, self._pattern
-        # The first match need not be the whole name: what follows it stays.
+        # Java replaces the first match, which may be shorter than the whole name: the rest stays.
         topic = (
             record.topic[: found.start()]
             + replaced_first(found, self._replacement)
@@ -85,7 +85,7 @@ class RegexRouter(Transformation[ConnectRecord]):
 
 
 class TimestampRouter(Transformation[ConnectRecord]):
-    """Makes the timestamp part of the topic's name."""
+    """Adds the record's timestamp to the topic's name."""
 
     kafka_class = f"{PACKAGE}.TimestampRouter"
 
@@ -115,7 +115,7 @@ class TimestampRouter(Transformation[ConnectRecord]):
 
 
 class Filter(Transformation[ConnectRecord]):
-    """Leaves records out; a predicate says which."""
+    """Drops records; a predicate selects them."""
 
     kafka_class = f"{PACKAGE}.Filter"
 
@@ -124,7 +124,7 @@ class Filter(Transformation[ConnectRecord]):
         return PartTransformation.version()
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Have no settings."""
+        """Do nothing: this transformation has no settings."""
 
     def apply(self, record: ConnectRecord) -> None:
         return None

@@ -1,4 +1,4 @@
-"""SetSchemaMetadata: another name or version for a schema. ValueToKey: a key of the value."""
+"""SetSchemaMetadata sets a schema's name or version. ValueToKey builds the key from the value."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _VALUE_TO_KEY = with_null_setting(
         "fields",
         Type.LIST,
         Importance.HIGH,
-        "The fields of the value that make the key.",
+        "The fields of the value that form the key.",
         validator=ValidList(is_empty_allowed=False),
     )
 )
@@ -48,7 +48,7 @@ _PURPOSE = "copying fields from value to key"
 
 
 class SetSchemaMetadata(PartTransformation):
-    """Names a schema."""
+    """Sets the name or the version of a schema, or both."""
 
     leaves_null = False
 
@@ -93,19 +93,19 @@ class SetSchemaMetadata(PartTransformation):
 
 
 class SetSchemaMetadataKey(OfKey, SetSchemaMetadata):
-    """Names the key's schema."""
+    """Sets the name or the version of the key's schema."""
 
     kafka_class = f"{PACKAGE}.SetSchemaMetadata$Key"
 
 
 class SetSchemaMetadataValue(OfValue, SetSchemaMetadata):
-    """Names the value's schema."""
+    """Sets the name or the version of the value's schema."""
 
     kafka_class = f"{PACKAGE}.SetSchemaMetadata$Value"
 
 
 class ValueToKey(Transformation[ConnectRecord]):
-    """Makes the key of some of the value's fields."""
+    """Replaces the key with some fields of the value."""
 
     kafka_class = f"{PACKAGE}.ValueToKey"
 

@@ -1,4 +1,4 @@
-"""TimestampConverter: points in time as texts, numbers, dates, times of day or timestamps."""
+"""TimestampConverter converts between strings, Unix times, dates, times and timestamps."""
 
 import dataclasses
 import datetime
@@ -50,28 +50,28 @@ _CONFIG = with_null_setting(
         "field",
         types.Type.STRING,
         Importance.HIGH,
-        "The field that holds it; empty when all of the key or value is one.",
+        "The field with the timestamp; empty if the whole key or value is a timestamp.",
         default="",
     )
     .define(
         "target.type",
         types.Type.STRING,
         Importance.HIGH,
-        "What becomes of it: string, unix, Date, Time or Timestamp.",
+        "The type to convert to: string, unix, Date, Time or Timestamp.",
         validator=ValidString("string", "unix", "Date", "Time", "Timestamp"),
     )
     .define(
         "format",
         types.Type.STRING,
         Importance.MEDIUM,
-        "How it is written as a text, on either side: a pattern of java.text.SimpleDateFormat.",
+        "The format of a string, read or written: a pattern of java.text.SimpleDateFormat.",
         default="",
     )
     .define(
         "unix.precision",
         types.Type.STRING,
         Importance.LOW,
-        "What a number counts, on either side. Less than a millisecond is lost.",
+        "The unit of a Unix time, read or written. Units below a millisecond lose precision.",
         default="milliseconds",
         validator=ValidString("nanoseconds", "microseconds", "milliseconds", "seconds"),
     )
@@ -88,7 +88,7 @@ _MAX_LONG = (1 << 63) - 1
 
 
 class TimestampConverter(PartTransformation):
-    """Changes how a point in time is told."""
+    """Converts a timestamp to another type."""
 
     leaves_null = False
 
@@ -189,13 +189,13 @@ class TimestampConverter(PartTransformation):
 
 
 class TimestampConverterKey(OfKey, TimestampConverter):
-    """Changes how a point in time in the key is told."""
+    """Converts a timestamp in the key."""
 
     kafka_class = f"{PACKAGE}.TimestampConverter$Key"
 
 
 class TimestampConverterValue(OfValue, TimestampConverter):
-    """Changes how a point in time in the value is told."""
+    """Converts a timestamp in the value."""
 
     kafka_class = f"{PACKAGE}.TimestampConverter$Value"
 
