@@ -27,6 +27,7 @@ from bench.node_clusters import NodeCluster, makers
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
 from common.processing.outbox import Outgoing
+from millrace.security.access import KafkaAccess
 
 PARTITIONS = 6
 RATES = (100, 400, 1000)
@@ -57,7 +58,7 @@ async def copy_with_aiokafka(bootstrap: str, client: str) -> None:
 
 
 async def _ours(bootstrap: str, client: str, consumer: Any) -> Any:
-    producer = TransactionalProducer(bootstrap, client, timeout_ms=_TIMEOUT_MS)
+    producer = TransactionalProducer(KafkaAccess(bootstrap), client, timeout_ms=_TIMEOUT_MS)
     await producer.start(["target"])
     producer._protocol = int(client[-1])  # noqa: SLF001 - to measure both in one cluster
     await producer.take(range(PARTITIONS))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from connect.config_providers.properties import parse_properties
 from connect.herder.names import TargetState
 from millrace.connect.errors import ConfigException
+from millrace.security.properties import parse_properties
 
 STANDARD_INPUT: Final = Path("-")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.tasks import spawn
-from connect.config_providers.properties import parse_properties
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate
 from connect.herder.names import RefusalError
@@ -26,7 +25,10 @@ from connect.worker.standalone import (
     standalone_worker,
 )
 from connect.worker.worker import Worker
-from millrace.connect.errors import KafkaException
+from millrace.connect.errors import ConfigException, KafkaException
+from millrace.security.access import kafka_access
+from millrace.security.properties import parse_properties
+from millrace.security.translation import ClientSettingsError
 
 log = logging.getLogger("connect")
 
@@ -43,7 +45,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    written = _read_settings(arguments.worker)
+    written = {**_of_clients(arguments.command_config), **_read_settings(arguments.worker)}
     is_distributed = _DISTRIBUTED_BY in written
     settings = WorkerSettings.of(written, is_distributed=is_distributed)
     plugins = find_plugins(settings["plugin.path"])
@@ -106,6 +108,20 @@ async def _serve_cluster(
             running.cancel()
             await asyncio.wait([running])
         await cluster.stop()
+
+
+def _of_clients(file: str) -> dict[str, str | None]:
+    """Return a file of client settings as settings of the worker's and the tasks' clients."""
+    if not file:
+        return {}
+    try:
+        access = kafka_access("", file)
+    except ClientSettingsError as error:
+        raise ConfigException(str(error)) from None
+    own: dict[str, str | None] = {**access.properties}
+    for kind in ("producer", "consumer", "admin"):
+        own |= {f"{kind}.{name}": value for name, value in access.properties.items()}
+    return own
 
 
 def _read_settings(path: Path) -> dict[str, str | None]:

@@ -16,11 +16,12 @@ from typing import Any, Final
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.tasks import spawn
-from connect.config_providers.properties import parse_properties
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
 from millrace.command_parser import CommandParser
 from millrace.connect.errors import ConfigException, KafkaException
+from millrace.security.access import add_option, kafka_access, read_client_file
+from millrace.security.translation import ClientSettingsError
 from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
 from mirror.mirror_maker_settings import MirrorMakerSettings, Pair
@@ -46,6 +47,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--clusters", nargs="+", default=[], help="only flows into these clusters (all)"
     )
+    add_option(parser)
     if is_status:
         parser.add_argument("--json", action="store_true", help="for programs")
     else:
@@ -64,12 +66,16 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def read_file(path: Path) -> MirrorMakerSettings:
-    """Raises ConfigException for a file that cannot be read."""
+def read_file(path: Path, command_config: str = "") -> MirrorMakerSettings:
+    """Raises ConfigException for a file that cannot be read.
+
+    `command_config` is a file of settings for clients of every cluster.
+    """
     try:
-        return MirrorMakerSettings(parse_properties(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigException(f"{path} cannot be read: {error}") from error
+        common = kafka_access("", command_config).properties
+        return MirrorMakerSettings({**common, **read_client_file(path)})
+    except ClientSettingsError as error:
+        raise ConfigException(str(error)) from None
 
 
 def chosen(told: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
@@ -85,7 +91,7 @@ async def serve(options: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    told = read_file(options.config)
+    told = read_file(options.config, options.command_config)
     if options.once:
         told = MirrorMakerSettings({**_ONCE, **told.written})
     pairs = chosen(told, options.clusters)
@@ -128,7 +134,7 @@ async def _run_until(
 
 
 def show_status(options: argparse.Namespace) -> int:
-    told = read_file(options.config)
+    told = read_file(options.config, options.command_config)
     found = [flow_status(told, pair) for pair in chosen(told, options.clusters)]
     if options.json:
         say(json.dumps([status_body(each) for each in found], indent=2))

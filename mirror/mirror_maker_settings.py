@@ -23,6 +23,7 @@ _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _PACKAGE: Final = "org.apache.kafka.connect.mirror"
 _CLIENT_KINDS: Final = ("consumer.", "producer.", "admin.")
 _CLIENT_SETTINGS: Final = ("bootstrap.servers", "security.protocol", "ssl.", "sasl.")
+_SECURITY: Final = ("security.protocol", "ssl.", "sasl.")
 _OF_WORKERS: Final = (
     "offset.",
     "config.storage",
@@ -121,7 +122,15 @@ class MirrorMakerSettings:
     def _of_cluster(self, alias: str) -> Properties:
         """Return a cluster's settings; a setting without an alias is valid for each cluster."""
         common = self._beginning((*_CLIENT_SETTINGS, *_CLIENT_KINDS))
-        return {**common, **self._behind(f"{alias}.")}
+        found = {**common, **self._behind(f"{alias}.")}
+        # What is for all clients of a cluster is for each kind of them, as in MirrorMaker 2.
+        of_kinds = {
+            f"{kind}{name}": value
+            for kind in _CLIENT_KINDS
+            for name, value in found.items()
+            if name.startswith(_SECURITY)
+        }
+        return {**of_kinds, **found}
 
     def worker(self, pair: Pair) -> Properties:
         """Return the settings of a flow's worker, whose topics are in the target cluster."""

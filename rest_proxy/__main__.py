@@ -10,8 +10,8 @@ from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
+from millrace.security.translation import ClientSettingsError
 from rest_proxy.app import build_app
-from rest_proxy.kafka.client_settings import ClientSettingsError
 from rest_proxy.proxy import Proxy
 from rest_proxy.settings import Settings, SettingsError, read_settings
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from millrace.command_parser import CommandParser
+from millrace.security.access import add_option, kafka_access, read_client_file
+from millrace.security.translation import ClientSettingsError
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
 _CLIENT: Final = "client."
@@ -183,8 +185,9 @@ def read_settings(
     parser.add_argument(
         "--override", action="append", default=[], metavar="NAME=VALUE", help="one setting"
     )
+    add_option(parser, environment)
     options: Any = parser.parse_args(arguments)
-    said: dict[str, str] = {}
+    said = _of_clients(options.command_config)
     if options.config is not None:
         said |= _read_file(options.config)
     said |= {
@@ -202,16 +205,17 @@ def read_settings(
 
 def _read_file(path: Path) -> dict[str, str]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from None
-    found = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        name, separator, value = stripped.partition("=")
-        if not separator:
-            raise SettingsError(f"{path}, line {number}: not NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found
+        return read_client_file(path)
+    except ClientSettingsError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _of_clients(file: str) -> dict[str, str]:
+    """Return a file of client settings as settings of this program."""
+    if not file:
+        return {}
+    try:
+        access = kafka_access("", file)
+    except ClientSettingsError as error:
+        raise SettingsError(str(error)) from None
+    return {f"{_CLIENT}{name}": value for name, value in access.properties.items()}

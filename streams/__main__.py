@@ -68,7 +68,7 @@ class Program:
         while not self._stopping.is_set():
             try:
                 replicas = await ensure_topics(
-                    self._settings.bootstrap_servers,
+                    self._settings.kafka,
                     wanted_topics(self._settings.application_id),
                     replication_factor=self._settings.replication_factor,
                 )

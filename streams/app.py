@@ -14,6 +14,7 @@ from yarl import URL
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.topics import PARTITION_COUNT
+from streams.around_faust.credentials import credentials_of
 from streams.around_faust.delivery import Delivery
 from streams.around_faust.log_reader import LogReader
 from streams.around_faust.recovery import Tables
@@ -43,6 +44,7 @@ def build_app(
     app = CommittedApp(
         settings.application_id,
         broker=[URL(f"kafka://{one}") for one in settings.bootstrap_servers.split(",")],
+        broker_credentials=credentials_of(settings.kafka),
         store="rocksdb://?driver=rocksdict",
         datadir=settings.data_dir,
         Table=ChangelogTable,
@@ -73,9 +75,9 @@ def build_app(
         app,
         Codec(settings.registry_url),
         metrics,
-        LogReader(settings.bootstrap_servers),
+        LogReader(settings.kafka),
         Writer(
-            settings.bootstrap_servers,
+            settings.kafka,
             settings.application_id,
             timeout_ms=settings.session_timeout_ms,
         ),

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
-from broker.security.jaas import PLAIN_MODULE, SCRAM_MODULE, Login, parse_jaas
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
+from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, Login, parse_jaas
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN = "PLAIN"

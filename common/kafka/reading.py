@@ -10,12 +10,13 @@ from aiokafka.structs import ConsumerRecord
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from common.process.clock import now_seconds
+from millrace.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 
 Replay = Callable[[ConsumerRecord], Awaitable[None]]
 ReadToEnd = Callable[[Iterable[TopicPartition], Replay], Awaitable[dict[TopicPartition, int]]]
-"""`read_to_end` with the broker's address given."""
+"""`read_to_end` of a cluster."""
 
 
 class EndOffsets:
@@ -25,8 +26,8 @@ class EndOffsets:
     answer would wait behind a fetch that waits for records.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers)
+    def __init__(self, kafka: KafkaAccess) -> None:
+        self._consumer = AIOKafkaConsumer(**kafka.aiokafka())
 
     async def start(self) -> None:
         await self._consumer.start()
@@ -68,7 +69,7 @@ def _no_progress(topic: str, read: int, total: int) -> None:
 
 
 async def read_to_end(
-    bootstrap_servers: str,
+    kafka: KafkaAccess,
     partitions: Iterable[TopicPartition],
     replay: Replay,
     *,
@@ -80,13 +81,13 @@ async def read_to_end(
     may be committed a moment before the rows of the same transaction can be read.
     """
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers,
+        **kafka.aiokafka(),
         auto_offset_reset="earliest",
         isolation_level="read_committed",
         fetch_max_wait_ms=100,
         metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
-    asker = EndOffsets(bootstrap_servers)
+    asker = EndOffsets(kafka)
     await asker.start()
     try:
         await consumer.start()

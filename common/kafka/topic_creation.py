@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
 
 from common.kafka.topics import Topic
+from millrace.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 
@@ -20,14 +21,14 @@ class WrongPartitionCountError(Exception):
 
 
 async def ensure_topics(
-    bootstrap_servers: str, topics: Iterable[Topic], *, replication_factor: int
+    kafka: KafkaAccess, topics: Iterable[Topic], *, replication_factor: int
 ) -> int:
     """Create the topics that are missing; return the number of replicas that new topics get.
 
     That is `replication_factor`, or the number of brokers where there are fewer. Raise KafkaError,
     also while the cluster has no broker, and WrongPartitionCountError.
     """
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
         replicas = min(replication_factor, len((await admin.describe_cluster())["brokers"]))

@@ -9,6 +9,7 @@ from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millrace.command_parser import CommandParser, DefaultsHelpFormatter
+from millrace.security.translation import ClientSettingsError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -48,4 +49,7 @@ def read_settings(
             default=environment.get("MILLRACE_" + entry.name.upper(), entry.default),
             help=entry.metadata["help"],
         )
-    return kind(**vars(parser.parse_args(arguments)))
+    try:
+        return kind(**vars(parser.parse_args(arguments)))
+    except ClientSettingsError as error:
+        parser.error(str(error))

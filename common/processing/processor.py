@@ -137,7 +137,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         dead_letters = [dead_letter_topic(topic.name) for topic in topics]
         wanted = [*topics, *self._worker.outputs, *dead_letters]
         await ensure_topics(
-            self._settings.bootstrap_servers,
+            self._settings.kafka,
             wanted,
             replication_factor=self._settings.replication_factor,
         )
@@ -152,10 +152,10 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 self._settings.request_interval_ms / 1000,
             )
             await self._requests.start(topic.name for topic in wanted)
-        self._end_offsets = EndOffsets(self._settings.bootstrap_servers)
+        self._end_offsets = EndOffsets(self._settings.kafka)
         await self._end_offsets.start()
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._settings.bootstrap_servers,
+            **self._settings.kafka.aiokafka(),
             client_id=self.application,
             group_id=self.application,
             auto_offset_reset="earliest",
@@ -173,7 +173,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     def _build_transactions(self, application: str) -> TransactionalProducer:
         return TransactionalProducer(
-            self._settings.bootstrap_servers,
+            self._settings.kafka,
             application,
             timeout_ms=self._settings.session_timeout_ms,
         )

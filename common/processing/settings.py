@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
+from common.kafka.settings import KafkaSettings
 from common.process.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(KafkaSettings):
     """The settings of every service."""
 
-    bootstrap_servers: str = setting("127.0.0.1:9092", "host:port of Kafka, or a list with commas")
     registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")
     http_host: str = setting("127.0.0.1", "address to serve HTTP on")
     http_port: int = setting(0, "port to serve HTTP on; 0 takes a free one")

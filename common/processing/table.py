@@ -30,7 +30,7 @@ class FollowedTable:
     def __init__(
         self, settings: Settings, topic: Topic, replay: Callable[[ConsumerRecord], None]
     ) -> None:
-        self._bootstrap_servers = settings.bootstrap_servers
+        self._kafka = settings.kafka
         self._replication_factor = settings.replication_factor
         self._topic = topic
         self._replay = replay
@@ -74,13 +74,11 @@ class FollowedTable:
         return all(self._next_offsets.get(p, 0) >= end for p, end in end_offsets.items())
 
     async def _follow(self) -> None:
-        await ensure_topics(
-            self._bootstrap_servers, [self._topic], replication_factor=self._replication_factor
-        )
-        self._end_offsets = EndOffsets(self._bootstrap_servers)
+        await ensure_topics(self._kafka, [self._topic], replication_factor=self._replication_factor)
+        self._end_offsets = EndOffsets(self._kafka)
         await self._end_offsets.start()
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._kafka.aiokafka(),
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             metadata_max_age_ms=METADATA_MAX_AGE_MS,

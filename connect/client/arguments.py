@@ -6,6 +6,7 @@ from typing import Final
 
 from connect.client.examples import EXAMPLES
 from millrace.command_parser import CommandParser, add_command
+from millrace.security.access import add_option
 
 DEFAULT_URL: Final = "http://localhost:8083"
 _CONNECTOR_FILE: Final = (
@@ -28,6 +29,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     start = _command(commands, "start", "run a worker until SIGTERM")
     start.add_argument("worker", type=Path, help="the worker's properties file")
+    add_option(start)
     start.add_argument("connectors", type=Path, nargs="*", help="connectors to begin with")
     _add_questions(commands)
     _add_changes(commands)

@@ -3,23 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aiokafka.helpers import create_ssl_context
+from millrace.connect.errors import ConfigException
+from millrace.security.translation import ClientSettingsError, aiokafka_security
 
 
 def aiokafka_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate librdkafka's settings for bootstrap servers, client id and security."""
-    protocol = str(said.get("security.protocol", "PLAINTEXT")).upper()
-    told: dict[str, Any] = {
+    """Translate librdkafka's settings for bootstrap servers, client id and security.
+
+    Raises ConfigException.
+    """
+    try:
+        security = aiokafka_security(said)
+    except ClientSettingsError as error:
+        raise ConfigException(str(error)) from None
+    return {
         "bootstrap_servers": said["bootstrap.servers"],
         "client_id": said.get("client.id") or "connect",
-        "security_protocol": protocol,
+        **security,
     }
-    if protocol.startswith("SASL"):
-        told["sasl_mechanism"] = said.get("sasl.mechanism", "PLAIN")
-        told["sasl_plain_username"] = said.get("sasl.username")
-        told["sasl_plain_password"] = said.get("sasl.password")
-    if protocol.endswith("SSL"):
-        told["ssl_context"] = create_ssl_context(
-            cafile=said.get("ssl.ca.location"), cadata=said.get("ssl.ca.pem")
-        )
-    return told

@@ -5,11 +5,11 @@ the same in librdkafka. Settings that only a Java client needs (serializers, met
 dropped. librdkafka refuses an unknown setting by name when the client is created.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from millrace.connect.errors import ConfigException
+from millrace.security.translation import ClientSettingsError, is_security, librdkafka_security
 
 _RENAMED: Final = {
     "buffer.memory": "queue.buffering.max.kbytes",
@@ -17,10 +17,6 @@ _RENAMED: Final = {
     "max.request.size": "message.max.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
-    "ssl.truststore.location": "ssl.ca.location",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
 }
 _JAVA_ONLY: Final = frozenset(
     {
@@ -41,8 +37,6 @@ _JAVA_ONLY: Final = frozenset(
         "partitioner.adaptive.partitioning.enable",
         "partitioner.class",
         "partitioner.ignore.keys",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
         "value.deserializer",
         "value.serializer",
     }
@@ -53,25 +47,26 @@ _ASSIGNORS: Final = {
     "StickyAssignor": "cooperative-sticky",
     "CooperativeStickyAssignor": "cooperative-sticky",
 }
-_JAAS_OPTION: Final = re.compile(r"""(\w+)\s*=\s*("([^"]*)"|'([^']*)'|[^\s;]+)""")
 _KIBI: Final = 1024
 
 
 def librdkafka_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Translate settings. Raises ConfigException for a value that cannot be translated."""
+    given = {name: str(value) for name, value in settings.items() if value is not None}
     translated: dict[str, Any] = {}
-    for name, value in settings.items():
-        if name not in _JAVA_ONLY and value is not None:
-            translated.update(_translated(name, str(value)))
-    return translated
+    for name, value in given.items():
+        if name not in _JAVA_ONLY and not is_security(name):
+            translated.update(_translated(name, value))
+    try:
+        return translated | librdkafka_security(given)
+    except ClientSettingsError as error:
+        raise ConfigException(str(error)) from None
 
 
 def _translated(name: str, value: str) -> dict[str, Any]:
     match name:
         case "buffer.memory":
             return {_RENAMED[name]: max(1, _whole(name, value) // _KIBI)}
-        case "sasl.jaas.config":
-            return _jaas(value)
         case "partition.assignment.strategy":
             return {name: _assignors(value)}
         case "acks" | "request.required.acks":
@@ -85,14 +80,6 @@ def _whole(name: str, value: str) -> int:
         return int(value)
     except ValueError:
         raise ConfigException.of_value(name, value, "Not a number of type LONG") from None
-
-
-def _jaas(value: str) -> dict[str, str]:
-    """Parse the user name and the password out of `sasl.jaas.config`."""
-    options = {found[1]: found[3] or found[4] or found[2] for found in _JAAS_OPTION.finditer(value)}
-    if "username" not in options:
-        raise ConfigException("sasl.jaas.config has no username: only PLAIN and SCRAM are known")
-    return {"sasl.username": options["username"], "sasl.password": options.get("password", "")}
 
 
 def _assignors(value: str) -> str:

@@ -16,9 +16,11 @@ from millrace.demo.mirror import MirrorBehindError
 from millrace.demo.options import Options, parse_options
 from millrace.demo.scenario import run_demo
 from millrace.demo.topics import TopicsInUseError
+from millrace.security.translation import ClientSettingsError
 
 _KNOWN_ERRORS = (
     ChildDiedError,
+    ClientSettingsError,
     DashboardBehindError,
     MirrorBehindError,
     UnreadableOrdersError,

@@ -17,6 +17,7 @@ from typing import Any
 
 from millrace.child_processes import Children
 from millrace.demo.topics import wait_for_keys
+from millrace.security.access import KafkaAccess
 
 ELASTICSEARCH_CONNECTOR = "orders-to-elasticsearch"
 CONNECTORS = ("shop-products", "shop-stock", "shop-customers", "orders-to-parquet")
@@ -123,12 +124,12 @@ async def start_worker(
 
 
 async def wait_until_there(
-    bootstrap_servers: str, product_ids: Iterable[str], customer_ids: Iterable[str]
+    kafka: KafkaAccess, product_ids: Iterable[str], customer_ids: Iterable[str]
 ) -> None:
     """Return when products, their stock, and customers are in their topics."""
     products = set(product_ids)
     wanted = {"products": products, "warehouse-inventory": products, "customers": customer_ids}
-    await wait_for_keys(bootstrap_servers, wanted)
+    await wait_for_keys(kafka, wanted)
 
 
 def _write_properties(folder: Path, told: Mapping[str, str]) -> Path:

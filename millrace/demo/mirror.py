@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from millrace.child_processes import Children
 from millrace.demo.brokers import STANDBY, start_standby
 from millrace.demo.topics import SINK_GROUPS, Pipeline, pipeline, pipeline_partitions
+from millrace.security.access import KafkaAccess
 
 PROGRAMS = (STANDBY, "mirror")
 _SOURCE, _TARGET = "shop", STANDBY
@@ -49,7 +50,7 @@ class MirrorBehindError(Exception):
 class Mirror:
     """The second cluster and what fills it."""
 
-    source_servers: str
+    source: KafkaAccess
     target_servers: str
     urls: Mapping[str, str]
     most_lag: int = 0
@@ -95,12 +96,10 @@ class Mirror:
 
     async def _ends(self) -> dict[TopicPartition, int]:
         """Ask where the pipeline's topics end."""
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.source_servers, isolation_level="read_committed"
-        )
+        consumer = AIOKafkaConsumer(**self.source.aiokafka(), isolation_level="read_committed")
         await consumer.start()
         try:
-            parts = await pipeline_partitions(self.source_servers)
+            parts = await pipeline_partitions(self.source)
             ends: dict[TopicPartition, int] = await consumer.end_offsets(parts)
             return ends
         finally:
@@ -124,7 +123,7 @@ def _lag(ends: Mapping[TopicPartition, int], topics: Mapping[str, Any]) -> int:
 
 
 async def start_mirror(
-    children: Children, source_servers: str, folder: Path, ports: Sequence[int]
+    children: Children, source: KafkaAccess, folder: Path, ports: Sequence[int]
 ) -> Mirror:
     """Start the second cluster and then the mirror; return when both are ready."""
     client_port, controller_port, page_port, mirror_port = ports
@@ -133,7 +132,7 @@ async def start_mirror(
     children.begin_level()
     copied = await asyncio.to_thread(pipeline)
     told = {
-        **_settings(source_servers, standby, copied),
+        **_settings(source.bootstrap_servers, standby, copied),
         "listeners": f"http://127.0.0.1:{mirror_port}",
     }
     file = folder / "mm2.properties"
@@ -141,7 +140,7 @@ async def start_mirror(
     await children.start("mirror", "mirror", str(file))
     numbers = zip(PROGRAMS, (page_port, mirror_port), strict=True)
     pages = {name: f"http://127.0.0.1:{port}" for name, port in numbers}
-    return Mirror(source_servers, standby, pages)
+    return Mirror(source, standby, pages)
 
 
 def _settings(source_servers: str, target_servers: str, copied: Pipeline) -> dict[str, str]:
@@ -149,6 +148,7 @@ def _settings(source_servers: str, target_servers: str, copied: Pipeline) -> dic
         "clusters": f"{_SOURCE}, {_TARGET}",
         f"{_SOURCE}.bootstrap.servers": source_servers,
         f"{_TARGET}.bootstrap.servers": target_servers,
+        f"{_TARGET}.security.protocol": "PLAINTEXT",
         f"{_SOURCE}->{_TARGET}.enabled": "true",
         f"{_TARGET}->{_SOURCE}.emit.heartbeats.enabled": "false",
         "topics": ", ".join([*copied.topics, r".*\.dead-letter", _SCHEMAS]),

@@ -16,6 +16,7 @@ from aiokafka.structs import ConsumerRecord
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import CHECKS, ENDS, JUDGED
 from millrace.metadata_age import METADATA_MAX_AGE_MS
+from millrace.security.access import KafkaAccess
 
 _TOPICS = ("orders", "order-validations", "payments", "order-confirmations")
 
@@ -48,8 +49,8 @@ class Observed:
 class Observer:
     """Follows the topics; `wait_judged` and `wait_finished` tell about one order."""
 
-    def __init__(self, bootstrap_servers: str, registry: RegistryReader) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaAccess, registry: RegistryReader) -> None:
+        self._kafka = kafka
         self._registry = registry
         self._orders: dict[str, Observed] = {}
         self._judged: dict[str, asyncio.Future[None]] = {}
@@ -60,7 +61,7 @@ class Observer:
         """Follow the topics until cancelled, whatever broker dies meanwhile."""
         consumer = AIOKafkaConsumer(
             *_TOPICS,
-            bootstrap_servers=self._bootstrap_servers,
+            **self._kafka.aiokafka(),
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             metadata_max_age_ms=METADATA_MAX_AGE_MS,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millrace.command_parser import CommandParser
+from millrace.security.access import MEANING
 
 _SWITCHES = {
     "once": "end after the orders instead of serving on",
@@ -16,6 +17,7 @@ _SWITCHES = {
 _TEXTS = {
     "orders": "file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
     "bootstrap": "use this Kafka, host:port, instead of brokers of our own",
+    "command_config": f"{MEANING}, of the Kafka of BOOTSTRAP",
     "shop": "database of products, stock and customers: postgresql://user@host/database; "
     "default: a file of SQLite",
     "elasticsearch": "keep orders there too: http://user:password@host:9200",
@@ -35,6 +37,7 @@ class Options:
     bootstrap: str
     shop: str
     elasticsearch: str
+    command_config: str
     count: int
     seed: int
     rate: float
@@ -55,7 +58,8 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         is_set = value(name.upper(), "") not in ("", "0")
         parser.add_argument(f"--{name}", action="store_true", default=is_set, help=meaning)
     for name, meaning in _TEXTS.items():
-        parser.add_argument(f"--{name}", default=value(name.upper(), ""), help=meaning)
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, default=value(name.upper(), ""), help=meaning)
     parser.add_argument(
         "--limit", type=_count, default=value("LIMIT") or None, help="send only the first N orders"
     )
@@ -81,6 +85,8 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     orders = Path(found.orders) if found.orders else None
     if orders is not None and not orders.exists():
         parser.error(f"ORDERS: {orders} does not exist")
+    if found.command_config and not found.bootstrap:
+        parser.error("COMMAND_CONFIG: the demo's own brokers need none; it goes with BOOTSTRAP")
     return Options(
         once=found.once,
         lite=found.lite,
@@ -91,6 +97,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         bootstrap=found.bootstrap,
         shop=found.shop,
         elasticsearch=found.elasticsearch,
+        command_config=found.command_config,
         count=found.count,
         seed=found.seed,
         rate=(0.0 if orders else 100.0) if found.rate is None else found.rate,

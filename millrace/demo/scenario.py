@@ -43,6 +43,7 @@ from millrace.demo.topics import (
     publish_catalogue,
     publish_customers,
 )
+from millrace.security.access import VARIABLE, KafkaAccess, kafka_access
 
 SESSION_MS = 6_000
 """The shortest that every Kafka allows: the orders of a service that was killed wait for so long.
@@ -60,7 +61,7 @@ _MIRROR_PORTS = 4
 class Addresses:
     """Where everything is."""
 
-    bootstrap_servers: str
+    kafka: KafkaAccess
     urls: dict[str, str]
     analytics: Analytics | None
     mirror: Mirror | None
@@ -104,18 +105,8 @@ async def _start(
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
     children.environment = _links(ports, neighbours, is_whole=is_whole)
-    bootstrap_servers = options.bootstrap
-    if bootstrap_servers:
-        deleted = await delete_pipeline_topics(bootstrap_servers)
-        if deleted:
-            display.say("deleted, to start clean: " + ", ".join(deleted))
-        topics = []
-    else:
-        bootstrap_servers = await start_brokers(
-            children, data_folder, ports.brokers, ports.controllers, ports.pages
-        )
-        topics = ["--replication-factor", str(REPLICATION_FACTOR)]
-    where = ["--bootstrap-servers", bootstrap_servers]
+    kafka, topics = await _start_kafka(options, display, children, ports, data_folder)
+    where = ["--bootstrap-servers", kafka.bootstrap_servers]
     children.begin_level()
     registry = await children.start(
         "registry",
@@ -133,7 +124,7 @@ async def _start(
         ports.services,
     )
     if connectors is not None:
-        told = (bootstrap_servers, registry.address, pages["connect"])
+        told = (kafka.bootstrap_servers, registry.address, pages["connect"])
         await start_worker(children, connectors, data_folder, *told)
     analytics = None
     if is_whole:
@@ -144,10 +135,31 @@ async def _start(
         display.say(f"without Spark, streams and dashboard: {lacking}")
     mirror = None
     if options.mirror:
-        mirror = await start_mirror(children, bootstrap_servers, data_folder, ports.mirror)
+        mirror = await start_mirror(children, kafka, data_folder, ports.mirror)
         urls |= mirror.urls
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
-    return Addresses(bootstrap_servers, urls, analytics, mirror, connectors)
+    return Addresses(kafka, urls, analytics, mirror, connectors)
+
+
+async def _start_kafka(
+    options: Options, display: Display, children: Children, ports: "_Ports", data_folder: Path
+) -> tuple[KafkaAccess, list[str]]:
+    """Start the demo's own brokers, or make another cluster clean.
+
+    Return how to reach it, and what programs are told that create topics.
+    """
+    if not options.bootstrap:
+        servers = await start_brokers(
+            children, data_folder, ports.brokers, ports.controllers, ports.pages
+        )
+        return kafka_access(servers), ["--replication-factor", str(REPLICATION_FACTOR)]
+    kafka = kafka_access(options.bootstrap, options.command_config)
+    if options.command_config:
+        children.environment = {**children.environment, VARIABLE: options.command_config}
+    deleted = await delete_pipeline_topics(kafka)
+    if deleted:
+        display.say("deleted, to start clean: " + ", ".join(deleted))
+    return kafka, []
 
 
 def _prepare_connectors(options: Options, display: Display, scenery: Scenery) -> Places | None:
@@ -234,7 +246,7 @@ async def _perform(
     async with aiohttp.ClientSession(connector=connector) as session:
         registry = RegistryReader(addresses.urls["registry"], session)
         await _bring_in(addresses, registry, scenery)
-        observer = Observer(addresses.bootstrap_servers, registry)
+        observer = Observer(addresses.kafka, registry)
         run_name = f"demo-{time.time_ns()}"
         sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)
         async with asyncio.TaskGroup() as group:
@@ -256,7 +268,7 @@ async def _perform(
             await addresses.analytics.wait_until_caught_up(session, len(run.accepted))
             await addresses.analytics.write_answers(session, options.folder)
     faults = find_faults(run)
-    urls = {"kafka": addresses.bootstrap_servers, **addresses.urls}
+    urls = {"kafka": addresses.kafka.bootstrap_servers, **addresses.urls}
     if addresses.connectors is not None:
         urls |= addresses.connectors.shown()
     urls["openapi"] = addresses.urls["orders"] + "/openapi.json"
@@ -270,7 +282,7 @@ async def _perform(
         return 1 if faults else 0
     display.say(
         f"more orders: {_own_command()} load --orders-url {addresses.urls['orders']} "
-        f"--bootstrap-servers {addresses.bootstrap_servers} "
+        f"--bootstrap-servers {addresses.kafka.bootstrap_servers} "
         f"--registry-url {addresses.urls['registry']}"
     )
     display.say("serving until Ctrl-C")
@@ -307,12 +319,12 @@ def _watch_mirror(
 
 async def _bring_in(addresses: Addresses, registry: RegistryReader, scenery: Scenery) -> None:
     """Return when products, stock and customers are in their topics."""
-    bootstrap_servers = addresses.bootstrap_servers
+    kafka = addresses.kafka
     if addresses.connectors is None:
-        await publish_catalogue(bootstrap_servers, registry, scenery.catalogue)
-        await publish_customers(bootstrap_servers, registry, scenery.customer_ids())
+        await publish_catalogue(kafka, registry, scenery.catalogue)
+        await publish_customers(kafka, registry, scenery.customer_ids())
         return
-    await wait_until_there(bootstrap_servers, scenery.catalogue, scenery.customer_ids())
+    await wait_until_there(kafka, scenery.catalogue, scenery.customer_ids())
 
 
 async def _send_with_progress(

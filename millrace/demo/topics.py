@@ -22,6 +22,7 @@ from aiokafka.errors import KafkaError
 from millrace.demo.registry import RegistryReader, encoder
 from millrace.launch import program_command, program_environment
 from millrace.metadata_age import METADATA_MAX_AGE_MS
+from millrace.security.access import KafkaAccess
 
 _DECLARING = ("services", "streams", "spark_analytics")
 """The programs that say themselves which groups and topics they have."""
@@ -59,9 +60,9 @@ class TopicsInUseError(Exception):
     """Another pipeline is working on this cluster."""
 
 
-async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
+async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
     """Delete the pipeline's topics with all they hold; return the names of those there were."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
         groups, topics = await asyncio.to_thread(pipeline)
@@ -69,7 +70,7 @@ async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
         existing = set(await admin.list_topics()).intersection([*topics, *dead_letters])
         partitions = await _partitions(admin, existing)
         for group in (*groups, *SINK_GROUPS):
-            await _set_back(bootstrap_servers, group, partitions)
+            await _set_back(kafka, group, partitions)
         if existing:
             await admin.delete_topics(sorted(existing))
             async with asyncio.timeout(_DELETE_SECONDS):
@@ -81,9 +82,9 @@ async def delete_pipeline_topics(bootstrap_servers: str) -> list[str]:
         await admin.close()
 
 
-async def pipeline_partitions(bootstrap_servers: str) -> list[TopicPartition]:
+async def pipeline_partitions(kafka: KafkaAccess) -> list[TopicPartition]:
     """Return the partitions of the pipeline's topics that there are."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
         topics = (await asyncio.to_thread(pipeline)).topics
@@ -103,14 +104,12 @@ async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list
     ]
 
 
-async def _set_back(bootstrap_servers: str, group: str, partitions: list[TopicPartition]) -> None:
+async def _set_back(kafka: KafkaAccess, group: str, partitions: list[TopicPartition]) -> None:
     """Commit offset 0 everywhere: deleting a topic need not delete what was committed for it.
 
     Kafka takes such a commit only for a group without members, so a pipeline at work is noticed.
     """
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers, group_id=group, enable_auto_commit=False
-    )
+    consumer = AIOKafkaConsumer(**kafka.aiokafka(), group_id=group, enable_auto_commit=False)
     await consumer.start()
     try:
         if partitions:
@@ -125,7 +124,7 @@ async def _set_back(bootstrap_servers: str, group: str, partitions: list[TopicPa
 
 
 async def publish_catalogue(
-    bootstrap_servers: str,
+    kafka: KafkaAccess,
     registry: RegistryReader,
     catalogue: Mapping[str, tuple[str, int]],
 ) -> None:
@@ -140,11 +139,11 @@ async def publish_catalogue(
             yield "products", product_id, product({**about, "description": description})
             yield "warehouse-inventory", product_id, stock_level({**about, "quantity": stock})
 
-    await _publish(bootstrap_servers, records())
+    await _publish(kafka, records())
 
 
 async def publish_customers(
-    bootstrap_servers: str, registry: RegistryReader, customer_ids: Iterable[str]
+    kafka: KafkaAccess, registry: RegistryReader, customer_ids: Iterable[str]
 ) -> None:
     """Publish customers with a name and an address each, and return when all are acknowledged."""
     customer = encoder(*await registry.latest("customers-value"))
@@ -162,15 +161,15 @@ async def publish_customers(
             }
             yield "customers", customer_id, customer(about)
 
-    await _publish(bootstrap_servers, records())
+    await _publish(kafka, records())
 
 
-async def wait_for_keys(bootstrap_servers: str, wanted: Mapping[str, Iterable[str]]) -> None:
+async def wait_for_keys(kafka: KafkaAccess, wanted: Mapping[str, Iterable[str]]) -> None:
     """Return when every topic has a record of each of its keys. Raises TimeoutError."""
     missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
     consumer = AIOKafkaConsumer(
         *missing,
-        bootstrap_servers=bootstrap_servers,
+        **kafka.aiokafka(),
         auto_offset_reset="earliest",
         metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
@@ -184,10 +183,8 @@ async def wait_for_keys(bootstrap_servers: str, wanted: Mapping[str, Iterable[st
         await consumer.stop()
 
 
-async def _publish(bootstrap_servers: str, records: Iterable[_Record]) -> None:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap_servers, acks="all", enable_idempotence=True
-    )
+async def _publish(kafka: KafkaAccess, records: Iterable[_Record]) -> None:
+    producer = AIOKafkaProducer(**kafka.aiokafka(), acks="all", enable_idempotence=True)
     await producer.start()
     try:
         pending = []

@@ -70,7 +70,7 @@ async def _perform(options: Options, display: Display) -> int:
         if options.publishes_catalogue:
             await _publish(options, registry, scenery, orders)
 
-        following = Following(options.bootstrap_servers, partial(_state_of, registry))
+        following = Following(options.kafka, partial(_state_of, registry))
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(following.run())
             await following.started.wait()
@@ -78,7 +78,7 @@ async def _perform(options: Options, display: Display) -> int:
                 with display.progress(len(orders)) as update:
                     showing = group.create_task(_show(sent, following, update))
                     poisoning = group.create_task(
-                        poison(options.bootstrap_servers, options.poison, options.seconds)
+                        poison(options.kafka, options.poison, options.seconds)
                     )
                     await send_open_loop(options.orders_url, orders, due, sent)
                     await poisoning
@@ -103,10 +103,10 @@ async def _state_of(registry: RegistryReader, value: bytes) -> str:
 async def _publish(
     options: Options, registry: RegistryReader, scenery: Scenery, orders: Sequence[DemoOrder]
 ) -> None:
-    await publish_catalogue(options.bootstrap_servers, registry, scenery.catalogue)
+    await publish_catalogue(options.kafka, registry, scenery.catalogue)
     customers = Scenery(list(orders), scenery.catalogue).customer_ids()
     try:
-        await publish_customers(options.bootstrap_servers, registry, customers)
+        await publish_customers(options.kafka, registry, customers)
     except aiohttp.ClientResponseError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise

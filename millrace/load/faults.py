@@ -12,6 +12,7 @@ import confluent_kafka
 
 from millrace.demo.orders import DemoOrder
 from millrace.load.following import ORDERS
+from millrace.security.access import KafkaAccess
 
 _DECLINED_PREFIX = "declined-"
 """The simulated payment provider declines customers that are called so."""
@@ -69,9 +70,9 @@ def decline_some(orders: Sequence[DemoOrder], share: float, seed: int) -> list[D
     ]
 
 
-async def poison(bootstrap_servers: str, count: int, seconds: float) -> None:
+async def poison(kafka: KafkaAccess, count: int, seconds: float) -> None:
     """Put records that are no events into `orders`, spread over the time."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers})
+    producer = confluent_kafka.Producer(kafka.librdkafka())
     for number in range(count):
         await asyncio.sleep(seconds / (count + 1))
         producer.produce(ORDERS, key=f"poison-{number}", value=_POISON)

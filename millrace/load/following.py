@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import confluent_kafka
 
 from millrace.demo.report import ENDS, JUDGED
+from millrace.security.access import KafkaAccess
 
 ORDERS = "orders"
 _AT_ONCE = 500
@@ -49,7 +50,7 @@ class Arrivals(dict[str, float]):
 class Following:
     """Follows `orders` from its end; times are those of `time.monotonic`."""
 
-    def __init__(self, bootstrap_servers: str, state_of: StateOf) -> None:
+    def __init__(self, kafka: KafkaAccess, state_of: StateOf) -> None:
         self.judged_at = Arrivals()
         """When an order was first seen VALIDATED or FAILED."""
         self.judged_as: dict[str, str] = {}
@@ -62,7 +63,7 @@ class Following:
         self._state_of = state_of
         self._consumer = confluent_kafka.Consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **kafka.librdkafka(),
                 "group.id": "millrace-load",  # It joins none: partitions are assigned by hand.
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 from millrace.command_parser import CommandParser
 from millrace.load.arrivals import PROFILES
 from millrace.load.faults import Slow, parse_slow
+from millrace.security import access
+from millrace.security.access import KafkaAccess
+from millrace.security.translation import ClientSettingsError
 
 _ADDRESSES = (
     "--orders-url http://127.0.0.1:8090 --bootstrap-servers 127.0.0.1:9092 "
@@ -25,7 +28,7 @@ class Options:
     """Everything that shapes a load."""
 
     orders_url: str
-    bootstrap_servers: str
+    kafka: KafkaAccess
     registry_url: str
     rate: float
     seconds: float
@@ -51,6 +54,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--orders-url", type=_url, required=True, help="the orders service")
     parser.add_argument("--bootstrap-servers", required=True, help="Kafka's host:port")
+    access.add_option(parser)
     parser.add_argument("--registry-url", type=_url, required=True, help="the schema registry")
     parser.add_argument("--rate", type=_positive, default=50.0, help="orders a second, at most")
     parser.add_argument("--seconds", type=_positive, default=30.0, help="how long to send")
@@ -86,9 +90,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         help="have a service wait before each of its batches; it must allow that",
     )
     found = parser.parse_args(arguments)
+    try:
+        kafka = access.kafka_access(found.bootstrap_servers, found.command_config)
+    except ClientSettingsError as error:
+        parser.error(str(error))
     return Options(
         orders_url=found.orders_url,
-        bootstrap_servers=found.bootstrap_servers,
+        kafka=kafka,
         registry_url=found.registry_url,
         rate=found.rate,
         seconds=found.seconds,

@@ -8,7 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from millrace.testing.node_process import NodeProcess, settings_text
-from millrace.testing.security import Client, LocalSecurity, Security
+from millrace.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
 
 # What a test wants and Kafka's defaults do not give.
@@ -25,14 +25,20 @@ class LocalBroker:
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. It is started by `with` or
     `start()`, and its folder is removed at the end. It listens on `port`, on a free one where that
     is 0. With `security` its listener is encrypted, or its clients authenticate, or both:
-    `client_settings` has what they need.
+    `client_settings` has what they need, and `client_file` what a program needs. `users` are
+    passwords by user, besides the administrator's.
     """
 
     def __init__(
-        self, *, port: int = 0, security: Security | None = None, **settings: object
+        self,
+        *,
+        port: int = 0,
+        security: Security | None = None,
+        users: Mapping[str, str] = NOBODY,
+        **settings: object,
     ) -> None:
         self._settings = {**TEST_SETTINGS, **settings_text(settings)}
-        self._kind = security
+        self._kind, self._users = security, users
         self._security: LocalSecurity | None = None
         self._node: NodeProcess | None = None
         self._port = port
@@ -45,12 +51,21 @@ class LocalBroker:
         assert self._port, "the broker is not started"
         return f"127.0.0.1:{self._port}"
 
-    def client_settings(self, client: Client = "confluent-kafka") -> dict[str, Any]:
-        """What a client is made with: the address, and what `security` demands."""
+    def client_settings(
+        self, client: Client = "confluent-kafka", user: str = USER
+    ) -> dict[str, Any]:
+        """What a client is made with: the address, and what `security` demands of a user."""
         if self._security is not None:
-            return self._security.client_settings(self.bootstrap_servers, client)
-        name = "bootstrap.servers" if client == "confluent-kafka" else "bootstrap_servers"
-        return {name: self.bootstrap_servers}
+            return self._security.client_settings(self.bootstrap_servers, client, user)
+        has_dots = client in ("confluent-kafka", "java")
+        return {"bootstrap.servers" if has_dots else "bootstrap_servers": self.bootstrap_servers}
+
+    def client_file(self, user: str = USER) -> str:
+        """A file of client settings, as programs and tools take it: `--command-config`.
+
+        Without `security` there is none, and this is "".
+        """
+        return "" if self._security is None else str(self._security.client_file(user))
 
     @property
     def http_url(self) -> str:
@@ -92,7 +107,7 @@ class LocalBroker:
             folder = Path(tempfile.mkdtemp(prefix="millrace-broker-"))
             self._node = NodeProcess(folder, self._settings)
             if self._kind is not None:
-                self._security = LocalSecurity(self._kind, folder)
+                self._security = LocalSecurity(self._kind, folder, self._users)
         secured = {} if self._security is None else self._security.broker_settings()
         protocol = "PLAINTEXT" if self._security is None else self._security.protocol
         self._node.settings = {

@@ -26,7 +26,7 @@ from millrace.cluster_layout import (
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
-from millrace.testing.security import Client, LocalSecurity, Security
+from millrace.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
 
 REPLICATION_LISTENER = "REPLICATION"
@@ -54,6 +54,7 @@ class LocalCluster:
         has_links: bool = True,
         environment: Mapping[str, str] | None = None,
         security: Security | None = None,
+        users: Mapping[str, str] = NOBODY,
         **settings: object,
     ) -> None:
         self.broker_ids = list(range(1, brokers + 1))
@@ -70,7 +71,7 @@ class LocalCluster:
         }
         self._has_links = has_links
         self._environment = dict(environment or {})
-        self._kind = security
+        self._kind, self._users = security, users
         self._security: LocalSecurity | None = None
         self._folder: Path | None = None
         self._links: Links | None = None
@@ -92,12 +93,21 @@ class LocalCluster:
         """The addresses clients connect to, of all brokers."""
         return ",".join(self.address(broker_id) for broker_id in self.broker_ids)
 
-    def client_settings(self, client: Client = "confluent-kafka") -> dict[str, Any]:
-        """What a client is made with: the addresses, and what `security` demands."""
+    def client_settings(
+        self, client: Client = "confluent-kafka", user: str = USER
+    ) -> dict[str, Any]:
+        """What a client is made with: the addresses, and what `security` demands of a user."""
         if self._security is not None:
-            return self._security.client_settings(self.bootstrap_servers, client)
-        name = "bootstrap.servers" if client == "confluent-kafka" else "bootstrap_servers"
-        return {name: self.bootstrap_servers}
+            return self._security.client_settings(self.bootstrap_servers, client, user)
+        has_dots = client in ("confluent-kafka", "java")
+        return {"bootstrap.servers" if has_dots else "bootstrap_servers": self.bootstrap_servers}
+
+    def client_file(self, user: str = USER) -> str:
+        """A file of client settings, as programs and tools take it: `--command-config`.
+
+        Without `security` there is none, and this is "".
+        """
+        return "" if self._security is None else str(self._security.client_file(user))
 
     def address(self, broker_id: int) -> str:
         """The address of one broker, as `host:port`."""
@@ -291,7 +301,7 @@ class LocalCluster:
     def _make(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
         if self._kind is not None:
-            self._security = LocalSecurity(self._kind, self._folder)
+            self._security = LocalSecurity(self._kind, self._folder, self._users)
         ports = free_ports()
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._replication_ports = {broker_id: next(ports) for broker_id in self.broker_ids}

@@ -17,6 +17,7 @@ from typing import IO, Self
 
 from millrace.forked_process import CAN_FORK, STACK, ForkedProcess
 from millrace.launch import program_command, program_environment
+from millrace.security.access import VARIABLE
 from millrace.stack.programs import (
     CONNECT,
     REGISTRY,
@@ -41,8 +42,13 @@ class LocalProgram:
 
     module = ""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, command_config: str = ""
+    ) -> None:
+        """`command_config` is a file of client settings, of a cluster that demands them."""
         self._own_environment = dict(environment or {})
+        if command_config:
+            self._own_environment[VARIABLE] = command_config
         self._folder: Path | None = None
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
@@ -196,8 +202,15 @@ class LocalRegistry(LocalProgram):
 
     module = REGISTRY
 
-    def __init__(self, bootstrap_servers: str, *, port: int = 0, replicas: int = 1) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        port: int = 0,
+        replicas: int = 1,
+        command_config: str = "",
+    ) -> None:
+        super().__init__(command_config=command_config)
         self._arguments = registry_arguments(bootstrap_servers, port, replicas)
 
     def arguments(self, folder: Path) -> Sequence[str]:
@@ -216,8 +229,9 @@ class LocalRestProxy(LocalProgram):
         settings: Mapping[str, str] | None = None,
         *,
         port: int = 0,
+        command_config: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__(command_config=command_config)
         self._arguments = rest_proxy_arguments(bootstrap_servers, registry_url, port, settings)
 
     def arguments(self, folder: Path) -> Sequence[str]:
@@ -240,8 +254,9 @@ class LocalConnect(LocalProgram):
         *,
         port: int = 0,
         replicas: int = 1,
+        command_config: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__(command_config=command_config)
         self._where = (bootstrap_servers, registry_url, port, replicas)
         self._settings = dict(settings or {})
 

@@ -17,7 +17,8 @@ class LocalStack:
     """A stack for tests, of the parts that are named and brokers, whose settings are keywords.
 
     It is started by `with` or `start()`. `LocalStack(brokers=3)` has a cluster,
-    `LocalStack(parts=["registry"])` a registry and nothing else.
+    `LocalStack(parts=["registry"])` a registry and nothing else. With
+    `security` all programs connect as the administrator.
     """
 
     def __init__(self, brokers: int = 1, parts: Sequence[str] = PARTS, **settings: object) -> None:
@@ -77,14 +78,22 @@ class LocalStack:
         with ExitStack() as starting:
             starting.enter_context(self.brokers)
             registry_url = ""
+            file = self.brokers.client_file()
             if "registry" in self._parts:
-                registry = LocalRegistry(self.bootstrap_servers, replicas=self._replicas)
+                registry = LocalRegistry(
+                    self.bootstrap_servers, replicas=self._replicas, command_config=file
+                )
                 registry_url = self._start("registry", registry, starting)
             if "rest-proxy" in self._parts:
-                proxy = LocalRestProxy(self.bootstrap_servers, registry_url)
+                proxy = LocalRestProxy(self.bootstrap_servers, registry_url, command_config=file)
                 self._start("rest-proxy", proxy, starting)
             if "connect" in self._parts:
-                worker = LocalConnect(self.bootstrap_servers, registry_url, replicas=self._replicas)
+                worker = LocalConnect(
+                    self.bootstrap_servers,
+                    registry_url,
+                    replicas=self._replicas,
+                    command_config=file,
+                )
                 self._start("connect", worker, starting)
             self._running = starting.pop_all()
         return self

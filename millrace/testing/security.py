@@ -1,30 +1,40 @@
-"""Security of brokers in tests: a certificate authority, a user, and clients' settings.
+"""Security of brokers in tests: a certificate authority, users, and clients' settings.
 
 `LocalBroker(security="sasl_ssl")` and `LocalCluster(security="sasl_ssl")` have a listener of that
-protocol for clients. The user is `admin`; more settings (`authorizer_class_name`, `super_users`)
-are Kafka's own. What brokers of a cluster say to each other stays on loopback, unencrypted.
+protocol for clients. The user is `admin`, and `users={"alice": "hers"}` adds more; other settings
+(`authorizer_class_name`, `super_users`) are Kafka's own. What brokers of a cluster say to each
+other stays on loopback, unencrypted.
 """
 
-import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from millrace.certificates import CertificateAuthority
+from millrace.security.access import KafkaAccess
+from millrace.security.jaas import PLAIN_MODULE, login_text
+from millrace.security.properties import properties_text, write_private
 
 Security = Literal["ssl", "sasl_plaintext", "sasl_ssl"]
-Client = Literal["confluent-kafka", "aiokafka", "kafka-python"]
+Client = Literal["confluent-kafka", "aiokafka", "kafka-python", "java"]
 USER, PASSWORD = "admin", "admin-secret"
-_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class LocalSecurity:
-    """Owns the certificates of one test broker or cluster, below its folder."""
+    """Owns the certificates and the users of one test broker or cluster, below its folder."""
 
-    def __init__(self, kind: Security, folder: Path) -> None:
-        """Make the certificates; raises ValueError for an unknown kind."""
+    def __init__(self, kind: Security, folder: Path, users: Mapping[str, str] = NOBODY) -> None:
+        """Make the certificates; raises ValueError for an unknown kind.
+
+        `users` are passwords by user, besides the administrator's.
+        """
         if kind not in {"ssl", "sasl_plaintext", "sasl_ssl"}:
             raise ValueError(f"security is ssl, sasl_plaintext or sasl_ssl, not {kind!r}")
         self.protocol = kind.upper()
+        self._folder = folder
+        self._passwords = {USER: PASSWORD, **users}
         self._uses_tls = kind != "sasl_plaintext"
         self._uses_sasl = kind != "ssl"
         self._authority: CertificateAuthority | None = None
@@ -45,14 +55,11 @@ class LocalSecurity:
             settings |= {
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(self._keystore),
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.location": str(self.ca_file),
+                **self._trust(),
             }
         if self._uses_sasl:
-            jaas = (
-                f'{_PLAIN_MODULE} required username="{USER}" password="{PASSWORD}" '
-                f'user_{USER}="{PASSWORD}";'
-            )
+            passwords = {f"user_{name}": each for name, each in self._passwords.items()}
+            jaas = login_text(PLAIN_MODULE, username=USER, password=PASSWORD, **passwords)
             settings |= {
                 "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
@@ -60,37 +67,42 @@ class LocalSecurity:
             }
         return settings
 
-    def client_settings(self, bootstrap_servers: str, client: Client) -> dict[str, Any]:
-        """Return what a client of this library is made with; raises ValueError for another one."""
-        if client == "confluent-kafka":
-            return self._of_librdkafka(bootstrap_servers)
-        if client not in {"aiokafka", "kafka-python"}:
-            raise ValueError(f"there are settings for no client {client!r}")
-        settings: dict[str, Any] = {
-            "bootstrap_servers": bootstrap_servers,
-            "security_protocol": self.protocol,
-        }
-        if self._uses_tls:
-            settings["ssl_context"] = ssl.create_default_context(cafile=str(self.ca_file))
-        if self._uses_sasl:
-            settings |= {
-                "sasl_mechanism": "PLAIN",
-                "sasl_plain_username": USER,
-                "sasl_plain_password": PASSWORD,
-            }
-        return settings
+    def client_properties(self, user: str = USER) -> dict[str, str]:
+        """Return what a client's file says of security, with Kafka's names.
 
-    def _of_librdkafka(self, bootstrap_servers: str) -> dict[str, Any]:
-        settings: dict[str, Any] = {
-            "bootstrap.servers": bootstrap_servers,
-            "security.protocol": self.protocol,
-        }
+        With SSL alone a client is nobody, whatever `user` is.
+        """
+        settings = {"security.protocol": self.protocol}
         if self._uses_tls:
-            settings["ssl.ca.location"] = str(self.ca_file)
+            settings |= self._trust()
         if self._uses_sasl:
             settings |= {
                 "sasl.mechanism": "PLAIN",
-                "sasl.username": USER,
-                "sasl.password": PASSWORD,
+                "sasl.jaas.config": login_text(
+                    PLAIN_MODULE, username=user, password=self._passwords[user]
+                ),
             }
         return settings
+
+    def client_file(self, user: str = USER) -> Path:
+        """Write a client's file, and return where it is: programs take it as `--command-config`."""
+        file = self._folder / f"{user}.properties"
+        write_private(file, properties_text(self.client_properties(user)))
+        return file
+
+    def client_settings(
+        self, bootstrap_servers: str, client: Client, user: str = USER
+    ) -> dict[str, Any]:
+        """Return what a client of this library is made with; raises ValueError for another one."""
+        access = KafkaAccess(bootstrap_servers, self.client_properties(user))
+        match client:
+            case "confluent-kafka":
+                return access.librdkafka()
+            case "java":
+                return dict(access.java())
+            case "aiokafka" | "kafka-python":
+                return access.aiokafka()
+        raise ValueError(f"there are settings for no client {client!r}")
+
+    def _trust(self) -> dict[str, str]:
+        return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ca_file)}

@@ -13,6 +13,8 @@ from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
 from millrace.command_parser import CommandParser, DefaultsHelpFormatter
+from millrace.security import access
+from millrace.security.translation import ClientSettingsError
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app
@@ -39,6 +41,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         default=environment.get("MILLRACE_BOOTSTRAP_SERVERS", "127.0.0.1:9092"),
         help="host:port of Kafka, or a list with commas",
     )
+    access.add_option(parser, environment)
     parser.add_argument(
         "--http-host",
         default=environment.get("MILLRACE_HTTP_HOST", "127.0.0.1"),
@@ -83,7 +86,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         default=environment.get("MILLRACE_COMPATIBILITY_LEVEL", "BACKWARD"),
         help="holds where nothing else is set",
     )
-    return parser.parse_args(arguments)
+    found = parser.parse_args(arguments)
+    try:
+        found.kafka = access.kafka_access(found.bootstrap_servers, found.command_config)
+    except ClientSettingsError as error:
+        parser.error(str(error))
+    return found
 
 
 async def serve(arguments: argparse.Namespace) -> None:
@@ -97,10 +105,10 @@ async def serve(arguments: argparse.Namespace) -> None:
     if host in ("", "0.0.0.0", "::"):
         host = socket.gethostname()
     topic = SchemaTopic(
-        arguments.bootstrap_servers, arguments.replication_factor, arguments.compatibility_level
+        arguments.kafka, arguments.replication_factor, arguments.compatibility_level
     )
     identity = Identity(host, port, is_eligible=not arguments.no_leader_eligibility)
-    leadership = Leadership(arguments.bootstrap_servers, arguments.group_id, identity)
+    leadership = Leadership(arguments.kafka, arguments.group_id, identity)
     guard = guard_of(arguments.allowed_hosts, arguments.http_host, host)
     app = build_app(topic, leadership, arguments.neighbours, guard)
     runner = runner_of(app)

@@ -25,6 +25,7 @@ from aiokafka.protocol.group import (
 )
 
 from common.kafka.brokers import find_coordinator
+from millrace.security.access import KafkaAccess
 from schemas.registry.records import compact_json, parse_object, read_json
 
 PROTOCOL_TYPE: Final = "sr"
@@ -111,12 +112,12 @@ def elect(members: Mapping[str, Identity]) -> Election:
 class Leadership:
     """One instance's membership of the group."""
 
-    def __init__(self, bootstrap_servers: str, group_id: str, identity: Identity) -> None:
+    def __init__(self, kafka: KafkaAccess, group_id: str, identity: Identity) -> None:
         self.identity = identity
         self.leader: Identity | None = None
         """The leader, as far as this instance knows; None while it is unknown."""
         self.group_id = group_id
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._member_id = ""
         """Of the member that could not say that it left: its group need not wait for its end."""
         self._is_known = asyncio.Event()
@@ -158,7 +159,7 @@ class Leadership:
             self._is_known.set()
 
     async def _belong(self) -> None:
-        client = AIOKafkaClient(bootstrap_servers=self._bootstrap_servers)
+        client = AIOKafkaClient(**self._kafka.aiokafka())
         try:
             await client.bootstrap()
             coordinator = await find_coordinator(client, CoordinationType.GROUP, self.group_id)

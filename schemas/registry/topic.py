@@ -27,6 +27,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
+from millrace.security.access import KafkaAccess
 from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record
@@ -48,12 +49,12 @@ class SchemaTopic:
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: KafkaAccess,
         replication_factor: int = 3,
         compatibility_level: str = "BACKWARD",
     ) -> None:
         self.registry = Registry(compatibility_level)
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._replication_factor = replication_factor
         self.cluster_id = ""
         self._end_offset = 0
@@ -90,20 +91,20 @@ class SchemaTopic:
                 await self._disconnect()
 
     async def _follow(self) -> None:
-        self.cluster_id = await _create_topic(self._bootstrap_servers, self._replication_factor)
+        self.cluster_id = await _create_topic(self._kafka, self._replication_factor)
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._kafka.aiokafka(),
             acks="all",
             enable_idempotence=True,
             max_batch_size=_BATCH_LIMIT_BYTES,
             max_request_size=_BATCH_LIMIT_BYTES,
         )
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._kafka.aiokafka(),
             auto_offset_reset="earliest",
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
-        self._asker = AIOKafkaConsumer(bootstrap_servers=self._bootstrap_servers)
+        self._asker = AIOKafkaConsumer(**self._kafka.aiokafka())
         await self._producer.start()
         await self._consumer.start()
         await self._asker.start()
@@ -192,9 +193,9 @@ class SchemaTopic:
         await stop(*clients)
 
 
-async def _create_topic(bootstrap_servers: str, replication_factor: int) -> str:
+async def _create_topic(kafka: KafkaAccess, replication_factor: int) -> str:
     """Make the topic unless it is there; returns the id of the cluster."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
         cluster = await admin.describe_cluster()

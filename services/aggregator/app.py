@@ -126,7 +126,7 @@ async def assemble(
     writer = await events.writer(ORDER_DECISIONS.name, "orders/order_decision")
     worker = AggregatorWorker(
         settings.validation_timeout_ms,
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         writer,
         running.metrics,

@@ -163,7 +163,7 @@ async def assemble(
     running.tables.append(customers.table)
     worker = EmailWorker(
         Postman(open_mailbox(settings.mailbox), settings.mail_from, customers),
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         await events.writer(ORDER_CONFIRMATIONS.name, "mails/mail_sent"),
         running.metrics,

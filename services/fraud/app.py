@@ -107,7 +107,7 @@ async def assemble(settings: Settings, url: str, events: Events, running: Runnin
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("FRAUD", APPLICATION, writer, running.metrics)
     worker = FraudWorker(
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         publisher,
     )

@@ -144,7 +144,7 @@ async def assemble(settings: Settings, url: str, events: Events, running: Runnin
     stock_writer = await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     worker = InventoryWorker(
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         VerdictPublisher("INVENTORY", APPLICATION, writer, running.metrics),
         stock_writer,

@@ -45,7 +45,7 @@ async def assemble(
 ) -> None:
     writer = await events.writer(ORDERS.name, "orders/order_event")
     worker = OrdersWorker(
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         writer,
         running.metrics,

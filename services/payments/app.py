@@ -160,7 +160,7 @@ async def assemble(
 ) -> None:
     worker = PaymentsWorker(
         SimulatedProvider(settings.provider_books, Decimal(settings.provider_limit)),
-        partial(read_to_end, settings.bootstrap_servers, show=running.metrics.show_restoring),
+        partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),
         events,
         await events.writer(PAYMENTS.name, "payments/payment"),
         running.metrics,

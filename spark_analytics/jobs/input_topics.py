@@ -4,6 +4,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from millrace.security.access import KafkaAccess
 from spark_analytics.jobs.topics import INPUTS
 
 _METADATA_SECONDS = 2.0
@@ -12,10 +13,8 @@ _METADATA_SECONDS = 2.0
 class InputTopics:
     """The input topics of the job."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._admin = AdminClient(
-            {**ADMIN_SETTINGS, "bootstrap.servers": bootstrap_servers, "log_level": 2}
-        )
+    def __init__(self, kafka: KafkaAccess) -> None:
+        self._admin = AdminClient({**ADMIN_SETTINGS, **kafka.librdkafka(), "log_level": 2})
 
     def absent(self) -> list[str] | None:
         """Return the missing topics; None if Kafka does not answer or a partition has no leader.

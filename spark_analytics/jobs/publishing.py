@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from millrace.security.access import KafkaAccess
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 
@@ -40,15 +41,12 @@ class ResultsPublisher:
     """Publishes the rows of the store that changed since the last publication."""
 
     def __init__(
-        self, bootstrap_servers: str, store: ServingWriter, replication_factor: int = 3
+        self, kafka: KafkaAccess, store: ServingWriter, replication_factor: int = 3
     ) -> None:
         self._store = store
         self._replication_factor = replication_factor
         # librdkafka would log a lost broker many times a second; the job logs it once.
-        self._where: dict[str, str | int | float | bool] = {
-            "bootstrap.servers": bootstrap_servers,
-            "log_level": 2,
-        }
+        self._where: dict[str, Any] = {**kafka.librdkafka(), "log_level": 2}
         self._producer: Producer | None = None
         self._failures: list[str] = []
 

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
+from common.kafka.settings import KafkaSettings
 from common.process.settings import setting
 from spark_analytics.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobSettings(Settings):
+class JobSettings(KafkaSettings, Settings):
     """The settings of the streaming job."""
 
-    bootstrap_servers: str = setting("127.0.0.1:9092", "Kafka's host:port, several with commas")
     registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")
     master: str = setting("local[2]", "Spark master: local[n], spark://..., k8s://..., yarn")
     source_format: str = setting("millrace", "millrace, or kafka with the connector's jars")

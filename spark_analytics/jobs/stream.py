@@ -68,10 +68,8 @@ class OrderStream:
         self._stateful = StatefulQueries(
             settings, self._store, event_files, self._checkpoint(), self._stateful_gate
         )
-        self._publisher = ResultsPublisher(
-            settings.bootstrap_servers, self._store, settings.replication_factor
-        )
-        self._inputs = InputTopics(settings.bootstrap_servers)
+        self._publisher = ResultsPublisher(settings.kafka, self._store, settings.replication_factor)
+        self._inputs = InputTopics(settings.kafka)
 
     def stop(self) -> None:
         """Request the end of the stream; `run` returns after it."""
@@ -156,7 +154,7 @@ class OrderStream:
         settings = self._settings
         return (
             spark.readStream.format(settings.source_format)
-            .option("kafka.bootstrap.servers", settings.bootstrap_servers)
+            .options(**{f"kafka.{name}": value for name, value in settings.kafka.java().items()})
             .option("kafka.isolation.level", "read_committed")
             # A consumer that is assigned another offset waits for its current fetch.
             .option("kafka.fetch.max.wait.ms", "20")

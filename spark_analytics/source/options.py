@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from millrace.security.translation import ClientSettingsError, is_security, librdkafka_security
 from spark_analytics.source.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 
 
@@ -94,7 +95,6 @@ RENAMED_CLIENT_NAMES = {
 }
 # The Java client's settings without a counterpart in librdkafka.
 JAVA_ONLY_CLIENT_NAMES = {"max.poll.records", "default.api.timeout.ms", "buffer.memory"}
-_CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def parse_source_options(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
@@ -149,11 +149,21 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
             continue
         if name in REFUSED_CLIENT_NAMES:
             raise OptionError(f"{option} is decided by the source and cannot be set")
-        if name == "sasl.jaas.config":
-            settings |= _credentials(value)
-        else:
+        if not is_security(name):
             settings[RENAMED_CLIENT_NAMES.get(name, name)] = value
-    return settings
+    return settings | _security(options)
+
+
+def _security(options: Mapping[str, str]) -> dict[str, str]:
+    own = {
+        option.removeprefix("kafka."): value
+        for option, value in options.items()
+        if option.startswith("kafka.")
+    }
+    try:
+        return librdkafka_security(own)
+    except ClientSettingsError as error:
+        raise OptionError(f"kafka.{error}") from None
 
 
 # --- one option ---
@@ -236,10 +246,3 @@ def _truth(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text not in ("true", "false"):
         raise OptionError(f"{name} must be true or false, not {text!r}")
     return text == "true"
-
-
-def _credentials(jaas: str) -> dict[str, str]:
-    """Read user and password from the Java client's `sasl.jaas.config`."""
-    return {
-        f"sasl.{name}": re.sub(r"\\(.)", r"\1", value) for name, value in _CREDENTIAL.findall(jaas)
-    }

@@ -15,6 +15,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
+from millrace.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
@@ -33,8 +34,8 @@ class Range(NamedTuple):
 class LogReader:
     """Reads ranges of partitions, each time over a connection of its own; asks for their ends."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaAccess) -> None:
+        self._kafka = kafka
         self._askers: dict[str, AIOKafkaConsumer] = {}
         self._starting = asyncio.Lock()
 
@@ -96,7 +97,7 @@ class LogReader:
 
     def _consumer(self, isolation_level: str = _COMMITTED) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._kafka.aiokafka(),
             # From an offset that is no longer there: on from the first one that is.
             auto_offset_reset="earliest",
             isolation_level=isolation_level,

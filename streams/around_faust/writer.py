@@ -17,6 +17,7 @@ from aiokafka.structs import TopicPartition as KafkaPartition
 
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome
+from millrace.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 from streams.micro_batch import Message
 
@@ -48,8 +49,8 @@ class _Pending:
 class Writer:
     """Owns the producer; `start` it inside the event loop that writes."""
 
-    def __init__(self, bootstrap_servers: str, application_id: str, *, timeout_ms: int) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: KafkaAccess, application_id: str, *, timeout_ms: int) -> None:
+        self._kafka = kafka
         self._application_id = application_id
         self._timeout_ms = timeout_ms
         self._producer: TransactionalProducer | None = None
@@ -60,7 +61,7 @@ class Writer:
     async def start(self, topics: Iterable[str]) -> None:
         """Connect; raise KafkaError when Kafka is away."""
         self._producer = TransactionalProducer(
-            self._bootstrap_servers, self._application_id, timeout_ms=self._timeout_ms
+            self._kafka, self._application_id, timeout_ms=self._timeout_ms
         )
         await self._producer.start(topics)
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.config_providers.properties import parse_properties
 from connect.config_providers.providers import (
     MAX_FILE_BYTES,
     DirectoryConfigProvider,
@@ -17,6 +16,7 @@ from connect.config_providers.providers import (
 from connect.config_providers.variables import Variables
 from millrace.connect.errors import ConfigException
 from millrace.connect.plugins import ConfigProvider
+from millrace.security.properties import parse_properties
 
 
 def configured(provider: ConfigProvider, **settings: str) -> ConfigProvider:

@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from common.kafka.topic_creation import ensure_topics
 from common.kafka.topics import PARTITION_COUNT
 from common.registry.wire import EventWriter
+from millrace.security.access import KafkaAccess
 from streams.topics import INPUTS, wanted_topics
 from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call
@@ -35,7 +36,9 @@ class Streams:
         self._arguments = arguments
         # Or a sender that is quicker makes the broker create them as it sees fit.
         topics = wanted_topics(GROUP)
-        asyncio.run(ensure_topics(pipeline.bootstrap_servers, topics, replication_factor=3))
+        asyncio.run(
+            ensure_topics(KafkaAccess(pipeline.bootstrap_servers), topics, replication_factor=3)
+        )
 
     def begin(self, *names: str) -> None:
         for name in names:

@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from common.http.guarding import guarding
 from common.http.site_guard import SiteGuard
+from millrace.security.access import KafkaAccess
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
 from schemas.registry.judge import Judge
@@ -69,7 +70,7 @@ class JudgeAtOnce:
 
 
 def leading() -> Leadership:
-    leadership = Leadership("nowhere:1", "schema-registry", Identity("127.0.0.1", 1))
+    leadership = Leadership(KafkaAccess("nowhere:1"), "schema-registry", Identity("127.0.0.1", 1))
     leadership._follow(leadership.identity)
     return leadership
 

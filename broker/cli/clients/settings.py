@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 
 from broker.cli.admin.settings import read_properties
 from broker.cli.arguments import ToolFailed
+from millrace.security.translation import ClientSettingsError, is_security, librdkafka_security
 
 RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -50,7 +51,6 @@ PRODUCER_DEFAULTS = {
     # The limit is the memory, not a count of records.
     "queue.buffering.max.messages": "0",
 }
-JAAS_LOGIN = re.compile(r'\b(username|password)\s*=\s*(?:"([^"]*)"|(\S+?))(?=[\s;]|$)')
 
 
 def collect_settings(file: str | None, pairs: Iterable[str] | None) -> dict[str, str]:
@@ -76,21 +76,22 @@ def translate(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with librdkafka's names."""
     translated: dict[str, str] = {}
     for name, value in settings.items():
-        if name in MEANINGLESS:
+        if name in MEANINGLESS or is_security(name):
             continue
         if name == "buffer.memory":
             translated["queue.buffering.max.kbytes"] = str(max(1, _number(name, value) // 1024))
         elif name == "partition.assignment.strategy":
             translated[name] = ",".join(_assignor(part) for part in value.split(","))
-        elif name == "sasl.jaas.config":
-            translated.update(_login(value))
         elif re.fullmatch(r"compression\.(gzip|lz4|zstd)\.level", name):
             codec = settings.get("compression.type", "none")
             if name == f"compression.{codec}.level":
                 translated["compression.level"] = value
         else:
             translated[RENAMED.get(name, name)] = value
-    return translated
+    try:
+        return translated | librdkafka_security(settings)
+    except ClientSettingsError as error:
+        raise ToolFailed(str(error)) from None
 
 
 def set_producer_defaults(settings: MutableMapping[str, str]) -> None:
@@ -116,13 +117,6 @@ def set_consumer_defaults(settings: MutableMapping[str, str]) -> None:
 
 def _assignor(name: str) -> str:
     return ASSIGNORS.get(name.strip().rpartition(".")[2], name.strip())
-
-
-def _login(jaas: str) -> dict[str, str]:
-    found = {key: quoted or plain for key, quoted, plain in JAAS_LOGIN.findall(jaas)}
-    if found.keys() < {"username", "password"}:
-        raise ToolFailed("sasl.jaas.config has no username and password")
-    return {"sasl.username": found["username"], "sasl.password": found["password"]}
 
 
 def _number(name: str, value: str) -> int:

@@ -1,30 +1,24 @@
 """TLS contexts of listeners, made of Kafka's settings and made again when a file changes.
 
-A store is PEM text, a PEM file (the private key and its certificate chain in one file, or trusted
-certificates), or a PKCS #12 file. The first bytes of a file decide its type: Java's JKS type reads
-PKCS #12 files too, so `ssl.keystore.type` is often wrong. A real JKS file is refused.
+A store is PEM text, or a file that `millrace.security.stores` reads: a private key and its
+certificate chain together, or trusted certificates.
 """
 
 import logging
 import os
 import ssl
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 from broker.config.security_config import ClientSecurity, Store, TlsConfig
 from broker.config.sources import invalid
 from broker.errors import KafkaError
+from millrace.security.stores import StoreError, pem_of
+from millrace.security.tls import load_key, load_trusted, set_ciphers, set_versions
 
 log = logging.getLogger("millrace.tls")
 
-JKS_MAGIC = b"\xfe\xed\xfe\xed"
-PEM_START = b"-----BEGIN "
-MAX_STORE_BYTES = 1 << 20
 CHECK_INTERVAL_SECONDS = 1.0
 """The shortest time between two checks for a changed file; an accepted connection checks."""
-VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 VERIFY_MODES = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -83,139 +77,52 @@ def _version_of(location: str) -> tuple[int, int, int] | None:
 def make_context(config: TlsConfig) -> ssl.SSLContext:
     """Make a server's context; raises KafkaError(INVALID_CONFIG) that names the setting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    versions = [VERSIONS[name] for name in config.protocols]
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    set_versions(context, config.protocols)
     # A client that resumes a session with a ticket would keep rights that were withdrawn.
     context.options |= ssl.OP_NO_TICKET
-    _load_key(context, config.keystore, config.key_password)
-    if config.truststore is not None:
-        _load_trusted(context, config.truststore)
+    try:
+        _load_key(context, config.keystore, config.key_password)
+        if config.truststore is not None:
+            _load_trusted(context, config.truststore)
+        set_ciphers(context, config.ciphers)
+    except StoreError as error:
+        raise invalid(str(error)) from error
     context.verify_mode = VERIFY_MODES[config.client_auth]
-    _set_ciphers(context, config.ciphers)
     return context
 
 
 def make_client_context(config: ClientSecurity) -> ssl.SSLContext:
     """Make the context to connect to other nodes with; raises KafkaError(INVALID_CONFIG)."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    versions = [VERSIONS[name] for name in config.tls_protocols]
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    set_versions(context, config.tls_protocols)
     context.check_hostname = config.verifies_host
-    if config.truststore is None:
-        context.load_default_certs()
-    else:
-        _load_trusted(context, config.truststore)
-    if config.keystore is not None:
-        _load_key(context, config.keystore, config.key_password)
-    _set_ciphers(context, config.ciphers)
+    try:
+        if config.truststore is None:
+            context.load_default_certs()
+        else:
+            _load_trusted(context, config.truststore)
+        if config.keystore is not None:
+            _load_key(context, config.keystore, config.key_password)
+        set_ciphers(context, config.ciphers)
+    except StoreError as error:
+        raise invalid(str(error)) from error
     return context
 
 
 def _load_key(context: ssl.SSLContext, store: Store, key_password: str) -> None:
     password = key_password or store.password
-    pem = _pem_of(store, password)
-    with _private_file(pem) as path:
-        try:
-            # A callable, so that an encrypted key without a password never asks the terminal.
-            context.load_cert_chain(path, password=lambda: password)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            raise invalid(
-                f"{_named(store)}: no private key with its certificate: {error}"
-            ) from error
+    load_key(context, _named(store), _pem_of(store, password), password)
 
 
 def _load_trusted(context: ssl.SSLContext, store: Store) -> None:
-    pem = _pem_of(store, store.password)
-    try:
-        context.load_verify_locations(cadata=pem.decode("ascii"))
-    except (ssl.SSLError, ValueError) as error:
-        raise invalid(f"{_named(store)}: no trusted certificates: {error}") from error
+    load_trusted(context, _named(store), _pem_of(store, store.password))
 
 
 def _pem_of(store: Store, password: str) -> bytes:
     if store.pem:
         return store.pem.encode()
-    try:
-        with open(store.location, "rb") as file:
-            data = file.read(MAX_STORE_BYTES + 1)
-    except OSError as error:
-        raise invalid(f"{_named(store)}: {error.strerror}") from error
-    if len(data) > MAX_STORE_BYTES:
-        raise invalid(f"{_named(store)}: more than {MAX_STORE_BYTES} bytes")
-    if PEM_START in data:
-        return data
-    if data.startswith(JKS_MAGIC):
-        raise invalid(
-            f"{_named(store)} is a JKS file, which only Java reads; convert it: keytool "
-            f"-importkeystore -srckeystore {Path(store.location).name} -destkeystore store.p12 "
-            "-deststoretype PKCS12"
-        )
-    return _pem_of_pkcs12(store, data, password)
-
-
-def _pem_of_pkcs12(store: Store, data: bytes, password: str) -> bytes:
-    try:
-        from cryptography.hazmat.primitives.serialization import (
-            Encoding,
-            NoEncryption,
-            PrivateFormat,
-            pkcs12,
-        )
-    except ImportError as error:
-        raise invalid(
-            f"{_named(store)} is not PEM; reading PKCS #12 needs: pip install 'millrace[security]'"
-        ) from error
-    try:
-        # The store's own password opens it, even if the key in it has another password.
-        found = pkcs12.load_pkcs12(data, (store.password or password).encode() or None)
-    except ValueError as error:
-        raise invalid(f"{_named(store)}: neither PEM nor PKCS #12, or a wrong password") from error
-    parts = [
-        each.certificate.public_bytes(Encoding.PEM)
-        for each in (found.cert, *found.additional_certs)
-        if each is not None
-    ]
-    if found.key is not None:
-        parts.append(found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return b"".join(parts)
-
-
-@contextmanager
-def _private_file(pem: bytes) -> Iterator[str]:
-    """Yield a file that only this user can read: OpenSSL reads a key from a file only."""
-    with tempfile.NamedTemporaryFile(prefix="millrace-", suffix=".pem") as file:
-        file.write(pem)
-        file.flush()
-        yield file.name
+    return pem_of(store.setting, store.location, password, store.password)
 
 
 def _named(store: Store) -> str:
     return f"{store.setting}={store.location}" if store.location else store.setting
-
-
-def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
-    # OpenSSL has a list of its own for TLS 1.3, which Python cannot shorten.
-    older = [openssl_name(name) for name in names if "_WITH_" in name]
-    if not names:
-        return
-    if not older:
-        if context.minimum_version != ssl.TLSVersion.TLSv1_3:
-            raise invalid(
-                "ssl.cipher.suites names no suite of TLSv1.2; add one, or set "
-                "ssl.enabled.protocols=TLSv1.3"
-            )
-        return
-    try:
-        context.set_ciphers(":".join(older))
-    except ssl.SSLError as error:
-        raise invalid(f"ssl.cipher.suites={','.join(names)}: OpenSSL knows none") from error
-
-
-def openssl_name(name: str) -> str:
-    """Return OpenSSL's name of a suite with a name of RFC 5246, as Java and Kafka write it."""
-    exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
-    cipher = cipher.replace("AES_", "AES").replace("_CBC_", "_").replace("_", "-")
-    if cipher.startswith("CHACHA20"):
-        cipher = cipher.removesuffix("-SHA256")
-    prefix = "" if exchange == "RSA" else exchange.replace("_", "-") + "-"
-    return prefix + cipher

@@ -42,6 +42,7 @@ from common.kafka.transactions.rules import (
     transactional_id_of,
 )
 from common.process.clock import now_seconds, timestamp_ms
+from millrace.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +67,11 @@ class TransactionError(KafkaError):  # type: ignore[misc, unused-ignore]
 class TransactionalProducer:
     """Writes for the partitions that are held; one batch at a time."""
 
-    def __init__(self, bootstrap_servers: str, application: str, *, timeout_ms: int) -> None:
+    def __init__(self, kafka: KafkaAccess, application: str, *, timeout_ms: int) -> None:
         self._application = application
         self._timeout_ms = timeout_ms
         self._client = AIOKafkaClient(
-            bootstrap_servers=bootstrap_servers,
+            **kafka.aiokafka(),
             client_id=application,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             retry_backoff_ms=round(_RETRY_SECONDS * 1000),

@@ -8,7 +8,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import STANDARD_AUTHORIZER, SecurityProtocol
 from broker.config.sources import collect_settings, parse_properties
 from broker.errors import KafkaError
-from broker.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 
 
 def read(**given: str) -> BrokerConfig:

@@ -3,13 +3,13 @@
 import pytest
 
 from broker.security.errors import AuthenticationFailed
-from broker.security.jaas import PLAIN_MODULE, Login, parse_jaas
 from broker.security.plain import MAX_MESSAGE_BYTES, PlainServer
 from broker.security.principal import (
     parse_mapping_rules,
     parse_super_users,
     principal_of_subject,
 )
+from millrace.security.jaas import PLAIN_MODULE, Login, parse_jaas
 
 PASSWORDS = {"alice": "her password", "empty": ""}
 

@@ -8,6 +8,7 @@ import pytest
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.kafka.topics import Topic, compacted
 from common.processing.dead_letters import dead_letter_topic
+from millrace.security.access import KafkaAccess
 from millrace.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ def broker() -> Iterator[str]:
 
 
 def ensure(broker: str, *topics: Topic) -> int:
-    return asyncio.run(ensure_topics(broker, topics, replication_factor=3))
+    return asyncio.run(ensure_topics(KafkaAccess(broker), topics, replication_factor=3))
 
 
 def test_a_topic_gets_a_replica_on_each_broker_where_there_are_too_few(broker: str) -> None:

@@ -9,6 +9,7 @@ from millrace.demo.observing import Observer
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import CHECKS, Outcome, Run, build_report, find_faults
 from millrace.demo.sending import Sender
+from millrace.security.access import KafkaAccess
 
 
 def report_of(outcome: Outcome, **seen: object) -> tuple[Run, dict[str, object]]:
@@ -16,7 +17,7 @@ def report_of(outcome: Outcome, **seen: object) -> tuple[Run, dict[str, object]]
 
     async def wait() -> Run:
         async with aiohttp.ClientSession() as session:
-            observer = Observer("nowhere", RegistryReader("http://nowhere", session))
+            observer = Observer(KafkaAccess("nowhere"), RegistryReader("http://nowhere", session))
             assert outcome.order_id is not None
             observed = observer.seen(outcome.order_id)
             for name, value in seen.items():

@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from millrace.security.access import KafkaAccess
 from millrace.testing import LocalCluster
 from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.topics import INPUTS, ORDERS
@@ -13,7 +14,7 @@ pytestmark = [pytest.mark.interop]
 
 def test_a_topic_can_be_read_while_every_partition_has_a_leader() -> None:
     with LocalCluster(brokers=2, controllers=3) as cluster:
-        inputs = InputTopics(cluster.bootstrap_servers)
+        inputs = InputTopics(KafkaAccess(cluster.bootstrap_servers))
         assert inputs.absent() == list(INPUTS)
 
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})

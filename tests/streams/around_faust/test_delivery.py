@@ -12,6 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from common.kafka.transactions.rules import Member
 from common.process.settings import read_settings
 from common.registry.wire import MalformedEventError
+from millrace.security.access import KafkaAccess
 from streams.around_faust.delivery import ATTEMPTS, Delivery
 from streams.around_faust.log_reader import Range
 from streams.around_faust.positions import TopicPartition
@@ -216,7 +217,7 @@ def test_a_position_that_is_committed_alone_comes_before_those_of_later_transact
                 await bench.delivery.apply(bench.table, "key", step, record)
 
         bench = Bench(handle, tmp_path)
-        writer = bench.delivery.writer = Writer("", "test", timeout_ms=1)
+        writer = bench.delivery.writer = Writer(KafkaAccess(""), "test", timeout_ms=1)
         writer._producer, writer._member = Transactions(), bench.delivery._member
         bench.app.consumer._commit = arrive_late
         handled = bench.delivery.positions.handled

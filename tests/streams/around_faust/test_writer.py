@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
+from millrace.security.access import KafkaAccess
 from millrace.testing import LocalBroker
 from streams.around_faust.log_reader import LogReader
 from streams.around_faust.positions import TopicPartition
@@ -49,7 +50,7 @@ def topics(broker: str) -> None:
 
 @asynccontextmanager
 async def writer_of(broker: str) -> AsyncIterator[Writer]:
-    writer = Writer(broker, GROUP, timeout_ms=20_000)
+    writer = Writer(KafkaAccess(broker), GROUP, timeout_ms=20_000)
     await writer.start([CHANGELOG])
     try:
         yield writer
@@ -79,7 +80,7 @@ def row(key: bytes, value: bytes) -> Message:
 
 
 async def rows(broker: str) -> dict[bytes, bytes]:
-    reader = LogReader(broker)
+    reader = LogReader(KafkaAccess(broker))
     try:
         return (await reader.last_values(CHANGELOG, [0]))[0]
     finally:

@@ -23,9 +23,9 @@ from broker.server.network.tls_contexts import (
     CHECK_INTERVAL_SECONDS,
     TlsContexts,
     make_context,
-    openssl_name,
 )
 from millrace.certificates import CertificateAuthority, IssuedCertificate
+from millrace.security.tls import openssl_name
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from common.kafka.topics import Topic
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome, Producer
 from common.processing.outbox import Outgoing
+from millrace.security.access import KafkaAccess
 from millrace.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,9 @@ class DyingProducer(TransactionalProducer):
 def broker() -> Iterator[str]:
     with LocalBroker() as running:
         topics = [Topic(name) for name in ("in", "one", "two", "many")]
-        asyncio.run(ensure_topics(running.bootstrap_servers, topics, replication_factor=1))
+        asyncio.run(
+            ensure_topics(KafkaAccess(running.bootstrap_servers), topics, replication_factor=1)
+        )
         yield running.bootstrap_servers
 
 
@@ -49,7 +52,7 @@ async def started(
     kind: type[TransactionalProducer] = TransactionalProducer,
     protocol: int = 2,
 ) -> AsyncIterator[TransactionalProducer]:
-    producer = kind(broker, application, timeout_ms=TIMEOUT_MS)
+    producer = kind(KafkaAccess(broker), application, timeout_ms=TIMEOUT_MS)
     await producer.start(["one", "two", "many"])
     assert producer._protocol == 2
     producer._protocol = protocol
@@ -83,7 +86,9 @@ async def read(broker: str, topic: str) -> list[bytes]:
     async def replay(record: object) -> None:
         values.append(record.value)  # type: ignore[attr-defined]
 
-    await read_to_end(broker, [TopicPartition(topic, number) for number in range(6)], replay)
+    await read_to_end(
+        KafkaAccess(broker), [TopicPartition(topic, number) for number in range(6)], replay
+    )
     return values
 
 

@@ -14,6 +14,7 @@ from common.kafka.transactions import messages
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import ErrorCode, Member, Outcome
 from common.processing.outbox import Outgoing
+from millrace.security.access import KafkaAccess
 
 MEMBER = Member("echo", 5, "member-1")
 INPUT = TopicPartition("in", 0)
@@ -111,7 +112,7 @@ class Rig:
 
     def __init__(self, protocol: int = 2) -> None:
         self.client = FakeClient()
-        self.producer = TransactionalProducer("nowhere:1", "echo", timeout_ms=200)
+        self.producer = TransactionalProducer(KafkaAccess("nowhere:1"), "echo", timeout_ms=200)
         self.producer._client = self.client  # type: ignore[assignment]
         self.producer._protocol = protocol
 

@@ -33,6 +33,17 @@ class Login(NamedTuple):
         }
 
 
+def login_text(module: str, **options: str) -> str:
+    """Write one entry, as `parse_jaas` reads it."""
+    said = " ".join(f"{name}={_in_quotes(value)}" for name, value in options.items())
+    return f"{module} required {said};"
+
+
+def _in_quotes(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 class _Word(NamedTuple):
     text: str
     is_quoted: bool = False

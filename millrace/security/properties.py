@@ -4,8 +4,10 @@ Blank lines and those that begin with # or ! say nothing; a key ends at =, : or 
 at the end of a line continues it, and before a character takes it as it is: \\t, \\n, \\u00e9.
 """
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 _BLANK = " \t\f"
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?", re.DOTALL)
@@ -21,6 +23,29 @@ def parse_properties(text: str) -> dict[str, str]:
         assert found is not None, line
         properties[_unescaped(found[1])] = _unescaped(line[found.end() :])
     return properties
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """Write a properties file, as `parse_properties` and Java read it."""
+    return "".join(
+        f"{_escaped(name, ' =:')}={_escaped(value)}\n" for name, value in properties.items()
+    )
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner can read, at no moment anybody else."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def _escaped(text: str, more: str = "") -> str:
+    named = {letter: f"\\{name}" for name, letter in _NAMED.items()} | {"\\": "\\\\"}
+    found = "".join(named.get(each) or (f"\\{each}" if each in more else each) for each in text)
+    # Blanks at the beginning would be taken for what is between name and value.
+    return f"\\{found}" if found.startswith((" ", "#", "!")) else found
 
 
 def _logical_lines(text: str) -> Iterator[str]:

@@ -1,0 +1,24 @@
+"""The settings of a program that is a client of Kafka."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from common.process.settings import setting
+from millrace.security.access import MEANING, KafkaAccess, kafka_access
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaSettings:
+    """Where Kafka is, and how to connect to it."""
+
+    bootstrap_servers: str = setting("127.0.0.1:9092", "host:port of Kafka, or a list with commas")
+    command_config: str = setting("", MEANING)
+
+    def __post_init__(self) -> None:
+        """Read the file at once; raises ClientSettingsError."""
+        self.kafka  # noqa: B018 - to be refused at the start
+
+    @cached_property
+    def kafka(self) -> KafkaAccess:
+        """How clients connect."""
+        return kafka_access(self.bootstrap_servers, self.command_config)

@@ -1,0 +1,205 @@
+"""Kafka's client settings in the spelling of each client library, and what is refused of them."""
+
+import pickle
+import ssl
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+    pkcs12,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millrace.certificates import CertificateAuthority, IssuedCertificate
+from millrace.security.access import kafka_access
+from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, login_text, parse_jaas
+from millrace.security.properties import parse_properties, properties_text, write_private
+from millrace.security.translation import (
+    ClientSettingsError,
+    aiokafka_security,
+    librdkafka_security,
+)
+
+PASSWORD = 'p"ss\\word; ü'
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def alice(authority: CertificateAuthority) -> IssuedCertificate:
+    return authority.issue("alice")
+
+
+@pytest.fixture
+def settings(authority: CertificateAuthority, alice: IssuedCertificate) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": login_text(SCRAM_MODULE, username="alice", password=PASSWORD),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.certificate),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(alice.keystore),
+        "ssl.endpoint.identification.algorithm": "",
+        "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+    }
+
+
+def test_every_setting_reaches_librdkafka(
+    settings: dict[str, str], authority: CertificateAuthority, alice: IssuedCertificate
+) -> None:
+    told = librdkafka_security(settings)
+    assert told == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+        "sasl.password": PASSWORD,
+        "ssl.ca.location": str(authority.certificate),
+        "ssl.certificate.location": str(alice.keystore),
+        "ssl.key.location": str(alice.keystore),
+        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.cipher.suites": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    }
+    Producer({"bootstrap.servers": "127.0.0.1:1", **told, "log_level": 0})
+
+
+def test_every_setting_reaches_aiokafka(settings: dict[str, str]) -> None:
+    told = aiokafka_security(librdkafka_security(settings))
+    context = told.pop("ssl_context")
+    assert told == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": PASSWORD,
+    }
+    assert isinstance(context, ssl.SSLContext)
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert len(context.get_ca_certs()) == 1
+    assert context.get_ciphers()[-1]["name"] == "ECDHE-ECDSA-AES128-GCM-SHA256"
+
+
+def test_host_names_are_checked_unless_a_setting_says_otherwise(settings: dict[str, str]) -> None:
+    del settings["ssl.endpoint.identification.algorithm"]
+    context = aiokafka_security(librdkafka_security(settings))["ssl_context"]
+    assert context.check_hostname
+    settings["ssl.endpoint.identification.algorithm"] = "HTTPS"
+    assert aiokafka_security(librdkafka_security(settings))["ssl_context"].check_hostname
+
+
+def test_pkcs12_stores_are_read(
+    settings: dict[str, str], alice: IssuedCertificate, tmp_path: Path
+) -> None:
+    chain = x509.load_pem_x509_certificates(alice.certificate.read_bytes())
+    key = load_pem_private_key(alice.key.read_bytes(), None)
+    store = tmp_path / "alice.p12"
+    store.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"alice", key, chain[0], chain[1:], BestAvailableEncryption(b"opens-it")
+        )
+    )
+    for kind in ("keystore", "truststore"):
+        settings[f"ssl.{kind}.location"] = str(store)
+        settings[f"ssl.{kind}.password"] = "opens-it"
+    told = librdkafka_security(settings)
+    Producer({"bootstrap.servers": "127.0.0.1:1", **told, "log_level": 0})
+    assert len(aiokafka_security(told)["ssl_context"].get_ca_certs()) == 1
+
+
+def test_librdkafkas_own_names_mean_the_same(authority: CertificateAuthority) -> None:
+    told = {
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": "hers",
+        "ssl.ca.location": str(authority.certificate),
+    }
+    found = aiokafka_security(librdkafka_security(told))
+    assert (found["security_protocol"], found["sasl_mechanism"]) == ("SASL_SSL", "PLAIN")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol=TLS: there are PLAINTEXT"),
+        ({"sasl.mechanism": ""}, "security.protocol=SASL_SSL needs sasl.mechanism"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: PLAIN"),
+        ({"sasl.jaas.config": "x"}, "sasl.jaas.config must be"),
+        ({"sasl.jaas.config": "x required username=a;"}, "needs username and password"),
+        ({"ssl.truststore.location": "/no/such"}, "ssl.truststore.location=/no/such: No such"),
+        ({"ssl.enabled.protocols": "TLSv1.3"}, "ssl.enabled.protocols=TLSv1.3"),
+        ({"ssl.endpoint.identification.algorithm": "dns"}, "=dns: https"),
+        ({"ssl.cipher.suites": "TLS_NO_WITH_NONE"}, "cipher"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_its_name(
+    settings: dict[str, str], changed: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ClientSettingsError, match=said) as refused:
+        aiokafka_security(librdkafka_security({**settings, **changed}))
+    assert PASSWORD not in str(refused.value)
+
+
+def test_a_java_store_is_refused_with_the_command_that_converts_it(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    store = tmp_path / "store.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed" + bytes(100))
+    with pytest.raises(ClientSettingsError, match="keytool -importkeystore"):
+        librdkafka_security({**settings, "ssl.truststore.location": str(store)})
+
+
+# --- the file ---
+
+
+def test_a_file_has_what_every_client_needs(settings: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    registry = {"basic.auth.user.info": "alice:hers"}
+    write_private(file, properties_text({**settings, **registry, "client.id": "me"}))
+    assert file.stat().st_mode & 0o777 == 0o600
+    access = kafka_access("one:1,two:2", str(file))
+    assert access.java() == {"bootstrap.servers": "one:1,two:2", **settings}
+    assert access.registry == registry
+    assert access.librdkafka()["sasl.password"] == PASSWORD
+    assert access.aiokafka()["bootstrap_servers"] == "one:1,two:2"
+    assert PASSWORD not in repr(access)
+    again = pickle.loads(pickle.dumps(access))  # Spark sends it to its workers.
+    assert again.librdkafka() == access.librdkafka()
+
+
+def test_without_a_file_a_cluster_is_open() -> None:
+    access = kafka_access("one:1")
+    assert access.librdkafka() == {"bootstrap.servers": "one:1"}
+    assert access.aiokafka() == {"bootstrap_servers": "one:1"}
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", None])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "client.properties"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ClientSettingsError, match=r"client\.properties cannot be read"):
+        kafka_access("one:1", str(file))
+
+
+_TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\x85\u2028\u2029"))
+
+
+@given(st.dictionaries(_TEXT.filter(bool), _TEXT))
+def test_properties_are_read_as_they_were_written(properties: dict[str, str]) -> None:
+    assert parse_properties(properties_text(properties)) == properties
+
+
+@given(_TEXT)
+def test_a_login_is_read_as_it_was_written(password: str) -> None:
+    login = parse_jaas(login_text(PLAIN_MODULE, username="alice", password=password))
+    assert login.options == {"username": "alice", "password": password}
