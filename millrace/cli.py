@@ -22,6 +22,7 @@ TOOLS = {
     "reassign-partitions": "move partitions between brokers (kafka-reassign-partitions)",
     "replica-verification": "compare the replicas of partitions (kafka-replica-verification)",
     "cluster": "cluster id, endpoints, unregistering a broker (kafka-cluster)",
+    "client-metrics": "choose the metrics that clients push (kafka-client-metrics)",
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
     "transactions": "look at transactions, end those that hang (kafka-transactions)",

@@ -15,7 +15,7 @@ SETS = {
     "demo": ("spark", "streams", "object-store", "registry"),
     "spark-jre": ("spark", "spark-jre"),
     # Everything a container may be asked for: search in Elasticsearch, and what connectors need.
-    "image": ("elasticsearch", "object-store", "postgresql", "registry"),
+    "image": ("elasticsearch", "object-store", "postgresql", "registry", "telemetry"),
 }
 HERE = Path(__file__).parent
 PROJECT = HERE.parent / "pyproject.toml"

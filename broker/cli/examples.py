@@ -18,6 +18,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--group packing",
         f"millrace acls {_AT} --list --topic orders",
     ),
+    "client-metrics": (
+        f"millrace client-metrics {_AT} --alter --name all --metrics '*' --interval 30000",
+        f"millrace client-metrics {_AT} --describe",
+    ),
     "groups": (
         f"millrace groups {_AT} --list",
         f"millrace groups {_AT} --list --group-type consumer",

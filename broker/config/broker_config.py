@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from broker.config.internal_topics import InternalTopic, read_internal_topics
 from broker.config.known_settings import KNOWN_SETTINGS
@@ -31,6 +32,7 @@ from broker.coordinator.consumer_group.config import ConsumerGroupConfig, Migrat
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
+from broker.telemetry.library import has_library
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
@@ -91,6 +93,9 @@ class BrokerConfig:
     http_listener: Endpoint | None
     http_allowed_hosts: str
     http_neighbours: str
+    otlp_endpoint: str
+    """The URL that client metrics are sent to (KIP-714), or empty."""
+    telemetry_max_bytes: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     """The directory of the metadata log: one of `log_dirs` or another one."""
@@ -150,6 +155,8 @@ class BrokerConfig:
             http_listener=_http_listener(values),
             http_allowed_hosts=values.text("http.allowed.hosts"),
             http_neighbours=values.text("http.neighbours"),
+            otlp_endpoint=_otlp_endpoint(values),
+            telemetry_max_bytes=values.integer("telemetry.max.bytes", 1),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(given)),
@@ -244,6 +251,22 @@ def _servers(values: Values, roles: frozenset[str]) -> tuple[tuple[str, int], ..
 def _http_listener(values: Values) -> Endpoint | None:
     text = values.text("http.listener")
     return parse_endpoint("http.listener", f"HTTP://{text}") if text else None
+
+
+def _otlp_endpoint(values: Values) -> str:
+    name = "client.telemetry.otlp.endpoint"
+    url = values.text(name)
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        has_port = parts.port != 0
+    except ValueError:
+        is_valid = has_port = False
+    if url and not (is_valid and has_port):
+        raise invalid(f"{name}={url}: must be a URL as http://localhost:4318/v1/metrics")
+    if url and not has_library():
+        raise invalid(f"{name} needs the extra millrace[telemetry], which is not installed")
+    return url
 
 
 def _cleaner_config(values: Values) -> CleanerConfig:

@@ -1,8 +1,9 @@
-"""All broker settings of Apache Kafka 4.3 by name, type and default, and four other ones.
+"""All broker settings of Apache Kafka 4.3 by name, type and default, and five other ones.
 
 The table gives the known names, their types and their defaults. `-` stands for null and `""` for
 the empty text. `docs/defaults.md` lists every default that differs from Kafka's, with the reason.
 The settings that Kafka does not have are `http.listener` (health and metrics),
+`client.telemetry.otlp.endpoint` (where client metrics are sent to),
 `http.allowed.hosts` (more names of it), `http.neighbours` (links on its page) and
 `controller.fast.failure.detection.enable` (a node whose port refuses connections counts as failed).
 `super.users` and `allow.everyone.if.no.acl.found` are settings of Kafka's StandardAuthorizer.
@@ -27,6 +28,7 @@ broker.id INT -1
 broker.rack STRING -
 broker.session.timeout.ms INT 9000
 client.quota.callback.class CLASS -
+client.telemetry.otlp.endpoint STRING ""
 compression.gzip.level INT -1
 compression.lz4.level INT 9
 compression.type STRING producer

@@ -20,6 +20,7 @@ broker.id The older name of node.id.
 broker.rack The rack of this broker; the replicas of a partition are spread over racks.
 broker.session.timeout.ms The controller fences a broker that sends no heartbeat for this time.
 client.quota.callback.class A class that decides on the quotas of clients.
+client.telemetry.otlp.endpoint The URL that the metrics of clients are sent to, as http://localhost:4318/v1/metrics.
 compression.gzip.level The level of gzip if the broker compresses.
 compression.lz4.level The level of lz4 if the broker compresses.
 compression.type The codec that batches are stored with; producer keeps the producer's codec.

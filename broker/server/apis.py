@@ -27,6 +27,10 @@ def _nothing(broker: Broker) -> tuple[object, ...]:
     return ()
 
 
+def _telemetry(broker: Broker) -> tuple[object, ...]:
+    return (broker.telemetry,)
+
+
 def _log(broker: Broker) -> tuple[object, ...]:
     return broker.partitions, broker.failures
 
@@ -62,7 +66,10 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.SYNC_GROUP: ("groups.sync_group", _groups),
     ApiKey.DESCRIBE_GROUPS: ("groups.describe_groups", _groups),
     ApiKey.LIST_GROUPS: ("groups.list_groups", _groups),
-    ApiKey.API_VERSIONS: ("cluster.api_versions", lambda b: (SERVED_APIS, b.metadata)),
+    ApiKey.API_VERSIONS: (
+        "cluster.api_versions",
+        lambda b: (SERVED_APIS, b.metadata, b.telemetry),
+    ),
     ApiKey.CREATE_TOPICS: FORWARD,
     ApiKey.DELETE_TOPICS: FORWARD,
     ApiKey.DELETE_RECORDS: (
@@ -131,13 +138,15 @@ APIS: dict[ApiKey, Row] = {
         lambda b: (b.clock, b.transactions),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: ("cluster.list_config_resources", lambda b: (b.metadata,)),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ("cluster.get_telemetry_subscriptions", _telemetry),
+    ApiKey.PUSH_TELEMETRY: ("cluster.push_telemetry", _telemetry),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("groups.consumer_group_heartbeat", _groups),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups.consumer_group_describe", _groups),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics.describe_topic_partitions", lambda b: (b.metadata,)),
 }
 
 SERVED_APIS: frozenset[ApiKey] = frozenset(APIS)
-"""The APIs that are served and advertised."""
+"""The APIs that are served; those of client metrics are advertised only when they are of use."""
 
 
 def handler_class(name: str) -> type:

@@ -17,7 +17,7 @@ from broker.metadata.delta import MetadataDelta
 from broker.model import TopicPartition
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.authorization.guard import guard_of
-from broker.server.clock import Clock, Random
+from broker.server.clock import Clock, Random, monotonic_seconds
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
@@ -54,6 +54,8 @@ from broker.server.storage.failures import StorageFailures
 from broker.server.storage.flusher import Flusher
 from broker.server.storage.housekeeping import Housekeeping
 from broker.server.storage.mover import Mover
+from broker.server.telemetry.client_telemetry import ClientTelemetry
+from broker.server.telemetry.otlp_forwarder import OtlpForwarder
 
 MAX_SESSION_ID = 2**31 - 1
 
@@ -139,6 +141,13 @@ class Broker:
             self.log_directories,
             self.ask,
             broker_epoch=lambda: self.lifecycle.epoch,
+        )
+        endpoint = self.config.otlp_endpoint
+        self.telemetry = ClientTelemetry(
+            self.metadata,
+            self.clock,
+            self.config.telemetry_max_bytes,
+            OtlpForwarder(endpoint, loop, monotonic_seconds) if endpoint else None,
         )
         self.lifecycle.on_caught_up = self._follow
         self.lifecycle.on_fatal = self._fail
@@ -240,6 +249,7 @@ class Broker:
         """Begin to follow the metadata: first the whole image, then every change."""
         self.settings.refresh()
         self.throttles.follow_all()
+        self.telemetry.follow()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
         self._follow_coordinators()
@@ -252,6 +262,7 @@ class Broker:
         if self.lifecycle.is_following:
             self.settings.apply(delta)
             self.throttles.apply(delta)
+            self.telemetry.apply(delta)
             self.replicas.apply(delta)
             self.directory_assignments.apply(delta)
             if delta.changed_brokers:
@@ -293,6 +304,7 @@ class Broker:
     def on_connection_closed(self, connection: Connection) -> None:
         """Drop a connection that has closed."""
         self.listeners.forget(connection)
+        self.telemetry.forget(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
         return (partition.log for partition in self.partitions)
@@ -320,6 +332,7 @@ class Broker:
         lag_ms = config.replication.lag_time_max_ms
         self.housekeeping.every("isr", max(1, lag_ms // 2), self.isr_requests.look_for_laggards)
         self.housekeeping.every("offsets", offsets_ms, self.groups.expire_offsets)
+        self.housekeeping.every("client metrics", 10_000, self.telemetry.expire)
         if idle_ms >= 0:
             self.housekeeping.every(
                 "idle", max(100, idle_ms // 10), lambda: self.listeners.close_idle(idle_ms)
@@ -343,4 +356,5 @@ class Broker:
         self.groups.stop()
         self.transactions.stop()
         self.verifier.stop()
+        self.telemetry.stop()
         self.listeners.close_connections()

@@ -20,12 +20,15 @@ def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     from broker.server.quorum.quorum_metrics import QuorumCollector
+    from broker.server.telemetry.client_metrics_page import ClientMetricsCollector
 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(QuorumCollector(quorum))
     if broker is not None:
         registry.register(_BrokerCollector(broker))
+        if broker.telemetry.is_advertised:
+            registry.register(ClientMetricsCollector(broker.telemetry))
     return generate_latest(registry)
 
 

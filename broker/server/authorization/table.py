@@ -64,6 +64,8 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.API_VERSIONS: always,
     ApiKey.SASL_HANDSHAKE: always,
     ApiKey.SASL_AUTHENTICATE: always,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: always,
+    ApiKey.PUSH_TELEMETRY: always,
     ApiKey.PRODUCE: check_produce,
     ApiKey.FETCH: check_fetch,
     ApiKey.LIST_OFFSETS: check_list_offsets,

@@ -15,6 +15,7 @@ following take steps (`yield None`), so that a request at its limit does not blo
     DescribeGroups, ConsumerGroupDescribe, DeleteGroups,    a question to a shard for every entry,
     LeaveGroup, DescribeTransactions, AddPartitionsToTxn    10 us each
     AlterReplicaLogDirs, DeleteRecords, WriteTxnMarkers     files are written for every entry
+    PushTelemetry                                           300,000 values of a client in 1 MiB
 
 tests/broker/server/handlers/test_steps_of_every_api.py checks this for every array of every API.
 """

@@ -169,6 +169,13 @@ class Connection:
         """True if either side has closed the connection."""
         return self.state is State.CLOSED
 
+    def peer_port(self) -> int:
+        """Return the port of the other end; 0 if it has just closed the connection."""
+        try:
+            return int(self._socket.getpeername()[1])
+        except OSError:
+            return 0
+
     @property
     def is_idle(self) -> bool:
         """True if no answer is owed: only such a connection may be closed for being idle."""

@@ -11,3 +11,6 @@ class Peer(NamedTuple):
     host: str
     listener_name: str
     principal: str = ANONYMOUS
+    software_name: str = "unknown"
+    """The name of the client's library, if its ApiVersions request has one (KIP-511)."""
+    software_version: str = "unknown"

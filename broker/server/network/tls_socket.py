@@ -37,6 +37,11 @@ class TlsSocket:
         """Return the descriptor, for the event loop."""
         return self._ssl.fileno()
 
+    def getpeername(self) -> tuple[str, int]:
+        """Return the address of the other end; raises OSError if it is gone."""
+        host, port, *_ = self._ssl.getpeername()
+        return host, port
+
     def recv_into(self, target: "bytearray | memoryview") -> int:
         """Receive what there is, up to the buffer's size; 0 is the end. Raises OSError."""
         received, wanted = 0, len(target)

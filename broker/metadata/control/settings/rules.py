@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
+from broker.metadata.control.settings.client_metrics import validate_client_metrics
 from broker.metadata.control.view import ClusterView
 from broker.metadata.parts.configs import (
     BROKER_RESOURCE,
@@ -20,8 +21,6 @@ GROUP_SETTINGS = {
     "consumer.session.timeout.ms": (45_000, 60_000, "session.timeout.ms"),
     "consumer.assignment.interval.ms": (0, 15_000, "assignment.interval.ms"),
 }
-# Client metrics (KIP-714).
-MIN_METRICS_INTERVAL_MS, MAX_METRICS_INTERVAL_MS = 100, 3_600_000
 
 
 def validate_settings(view: ClusterView, resource: Resource, wanted: Mapping[str, str]) -> None:
@@ -34,7 +33,7 @@ def validate_settings(view: ClusterView, resource: Resource, wanted: Mapping[str
     elif resource_type == GROUP_RESOURCE:
         _validate_group(name, wanted)
     elif resource_type == CLIENT_METRICS_RESOURCE:
-        _validate_client_metrics(name, wanted)
+        validate_client_metrics(name, wanted)
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
@@ -82,28 +81,6 @@ def _validate_group(name: str, wanted: Mapping[str, str]) -> None:
         else:
             continue
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} must be {problem}")
-
-
-def _validate_client_metrics(name: str, wanted: Mapping[str, str]) -> None:
-    if name == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
-    for key, text in wanted.items():
-        if key == "interval.ms":
-            _validate_metrics_interval(text)
-        elif key not in {"metrics", "match"}:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {key}"
-            )
-
-
-def _validate_metrics_interval(text: str) -> None:
-    value = _number("interval.ms", text)
-    if not MIN_METRICS_INTERVAL_MS <= value <= MAX_METRICS_INTERVAL_MS:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Invalid value {text} for interval.ms, interval must be between "
-            f"{MIN_METRICS_INTERVAL_MS} and {MAX_METRICS_INTERVAL_MS} (1 hour)",
-        )
 
 
 def _number(key: str, text: str) -> int:

@@ -34,7 +34,13 @@ DENIALS = {
     for code in ErrorCode
     if code.name.endswith("AUTHORIZATION_FAILED") or code == ErrorCode.OPERATION_NOT_ATTEMPTED
 }
-UNCHECKED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+UNCHECKED = {
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}
 OPEN_TO_ALL = {*UNCHECKED, ApiKey.DESCRIBE_CLUSTER}
 SHORTENED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 """Lists leave out what the requester may not see, without a word."""

@@ -1,0 +1,1 @@
+"""Client metrics (KIP-714): what the cluster wants, and where pushed metrics go."""
