@@ -186,6 +186,7 @@ complete -c millrace -n "not __fish_use_subcommand" -a "(__millrace_flags)"
 
 def completion(shell: str, commands: Sequence[str], services: Sequence[str]) -> str:
     """Return the script that completes commands in a shell; raises KeyError for another one."""
+    topics = [topic for topic in TOPICS if topic not in commands]
     return COMPLETIONS[shell].format(
-        commands=" ".join(commands), topics=" ".join(TOPICS), services=" ".join(services)
+        commands=" ".join(commands), topics=" ".join(topics), services=" ".join(services)
     )
