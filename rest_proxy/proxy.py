@@ -1,5 +1,6 @@
 """The parts that calls work with, put together once."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,8 +59,8 @@ class Proxy:
         )
 
     async def close(self) -> None:
-        await self.instances.close()
-        await self.sender.close()
+        # At the same time, because each may wait for a broker that is gone.
+        await asyncio.gather(self.instances.close(), self.sender.close())
         await self.schemas.close()
         await self.brokers.close()
 

@@ -88,6 +88,9 @@ KNOWN: Final[dict[str, Setting]] = {
         default="", what="servers to link to: name=http://..., with commas between"
     ),
     "producer.acks": Setting(default="all", what="0, 1 or all"),
+    "producer.delivery.timeout.ms": Setting(
+        default="10000", what="how long Kafka has to store a record"
+    ),
     "producer.linger.ms": Setting(default="1", what="how long records wait for others"),
     "producer.compression.type": Setting(default="none", what="none, gzip, snappy, lz4 or zstd"),
 }

@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
-from typing import Protocol
+from typing import Final, Protocol
 
 from aiokafka import AIOKafkaConsumer
 
 from common.process.tasks import spawn
 
 log = logging.getLogger(__name__)
+
+
+STOP_SECONDS: Final = 10.0
+"""A client that has not stopped by then is given up: it may wait for a broker that is gone."""
 
 
 class Stoppable(Protocol):
@@ -18,7 +22,9 @@ class Stoppable(Protocol):
 
 
 async def stop(*clients: Stoppable | None) -> None:
-    """Stop the clients one after the other. An error of one is logged, and the next is stopped.
+    """Stop the clients one after the other, each within `STOP_SECONDS`.
+
+    An error of one is logged, and the next is stopped.
 
     A consumer of aiokafka cancels its own tasks when it stops, and `stop` can raise the
     `CancelledError` of a fetch that is backing off (`Fetcher.close`). The caller would take it for
@@ -31,8 +37,12 @@ async def stop(*clients: Stoppable | None) -> None:
 
 async def _stop(client: Stoppable) -> None:
     stopping = spawn(client.stop())
-    await asyncio.wait([stopping])
-    if stopping.cancelled():
+    done, _ = await asyncio.wait([stopping], timeout=STOP_SECONDS)
+    if not done:
+        log.warning("a client did not stop in time client=%s", type(client).__name__)
+        stopping.cancel()
+        await asyncio.wait([stopping], timeout=STOP_SECONDS)
+    elif stopping.cancelled():
         log.info("a client stopped in the middle of its work client=%s", type(client).__name__)
         if isinstance(client, AIOKafkaConsumer):
             await client._client.close()  # noqa: SLF001, which it did not come to

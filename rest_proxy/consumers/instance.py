@@ -1,6 +1,7 @@
 """One consumer instance: a consumer of aiokafka that callers use through HTTP.
 
-An instance serves one call at a time. Between reads its partitions are paused, so that an instance
+An instance serves one call at a time, and no call waits without an end: for its turn as long as one
+read may take, for Kafka ten seconds. Between reads its partitions are paused, so that an instance
 without reads holds no records. Records that a read has taken and not returned (`_waiting`) are
 returned by the next read. Offsets are committed here and not by the Kafka client, which would also
 commit records that were not returned to a caller.
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import re2
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import IllegalStateError, KafkaError
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
@@ -25,6 +26,7 @@ from rest_proxy.consumers.reading import Reading
 from rest_proxy.consumers.state import InstanceState, Mode, Partition
 from rest_proxy.formats import Format
 from rest_proxy.kafka.errors import refusal_of
+from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
 from rest_proxy.refusals import RestError, illegal_state
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ _FETCH_MAX_BYTES: Final = 8 << 20
 _PARTITION_FETCH_BYTES: Final = 1 << 20
 _AUTO_COMMIT_SECONDS: Final = 5.0
 _GRACE_MS: Final = 60_000
+_SIDE_COMMIT_SECONDS: Final = 5.0
+"""How long a call waits for the commit that it makes besides, as a read and a deletion do."""
 
 Give = Callable[[ConsumerRecord], Awaitable[Any]]
 """Returns a record as the caller reads it; raises RestError."""
@@ -90,18 +94,39 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[AIOKafkaConsumer]:
         """Lend the consumer to one call; an error of Kafka is raised as RestError."""
-        async with self._lock:
+        async with self._turn():
             if self._is_closed:
-                raise illegal_state("The instance is being deleted.")
+                raise _deleted()
             try:
                 if not self._is_started:
-                    await self._consumer.start()
+                    async with bounded():
+                        await self._consumer.start()
                     self._is_started = True
                 yield self._consumer
+            except ConsumerStoppedError:
+                raise _deleted() from None
             except IllegalStateError as error:
                 raise illegal_state(str(error.args[0] if error.args else error)) from None
             except (KafkaError, OSError) as error:
                 raise refusal_of(error) from None
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until no other call uses the instance. Raises RestError, 40903, after a time."""
+        try:
+            async with asyncio.timeout(self._longest_call_seconds):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise illegal_state("Another call is using the instance: try again later.") from None
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @property
+    def _longest_call_seconds(self) -> float:
+        own = self.settings
+        return own.join_seconds + own.request_timeout_seconds + KAFKA_SECONDS
 
     # --- partitions ---
 
@@ -167,7 +192,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             has_polled = False
             self._resume()
             try:
-                while await self._give(given, reading, give):
+                while await self._give(given, reading, give) and not self._is_closed:
                     left = deadline - self._now_seconds()
                     if left <= 0 and has_polled:
                         break
@@ -242,10 +267,12 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             await self._await_partitions()
             self._require_assigned(times_ms)
             asked = {TopicPartition(*each): time_ms for each, time_ms in times_ms.items()}
-            found = await consumer.offsets_for_times(asked)
+            async with bounded():
+                found = await consumer.offsets_for_times(asked)
             for partition, place in found.items():
                 if place is None:
-                    await consumer.seek_to_end(partition)
+                    async with bounded():
+                        await consumer.seek_to_end(partition)
                 else:
                     consumer.seek(partition, place.offset)
                 self._move((partition.topic, partition.partition))
@@ -253,12 +280,14 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
     async def seek_to_beginning(self, partitions: Iterable[Partition]) -> None:
         async with self._call() as consumer:
             wanted = await self._wanted(partitions)
-            await consumer.seek_to_beginning(*wanted)
+            async with bounded():
+                await consumer.seek_to_beginning(*wanted)
 
     async def seek_to_end(self, partitions: Iterable[Partition]) -> None:
         async with self._call() as consumer:
             wanted = await self._wanted(partitions)
-            await consumer.seek_to_end(*wanted)
+            async with bounded():
+                await consumer.seek_to_end(*wanted)
 
     async def _wanted(self, partitions: Iterable[Partition]) -> list[TopicPartition]:
         await self._await_partitions()
@@ -283,11 +312,13 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         """Commit offsets with their metadata; without offsets, those of all returned records."""
         async with self._call() as consumer:
             if offsets is None:
-                await self._commit(self.state.uncommitted())
+                await self._commit(self.state.uncommitted(), KAFKA_SECONDS)
                 return
             await self._await_partitions()
             self._require_assigned(offsets)
-            await consumer.commit({TopicPartition(*each): told for each, told in offsets.items()})
+            told = {TopicPartition(*each): place for each, place in offsets.items()}
+            async with bounded():
+                await consumer.commit(told)
             self.state.commit({each: offset for each, (offset, _) in offsets.items()})
 
     async def _maybe_commit(self, *, always: bool = False) -> None:
@@ -296,12 +327,13 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             return
         if always or now - self._committed_at >= _AUTO_COMMIT_SECONDS:
             self._committed_at = now
-            await self._commit(self.state.uncommitted())
+            await self._commit(self.state.uncommitted(), _SIDE_COMMIT_SECONDS)
 
-    async def _commit(self, offsets: Mapping[Partition, int]) -> None:
+    async def _commit(self, offsets: Mapping[Partition, int], seconds: float) -> None:
         if offsets:
             told = {TopicPartition(*each): (offset, "") for each, offset in offsets.items()}
-            await self._consumer.commit(told)
+            async with bounded(seconds):
+                await self._consumer.commit(told)
             self.state.commit(offsets)
 
     # --- rebalances ---
@@ -310,7 +342,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         partitions = [(each.topic, each.partition) for each in revoked]
         try:
             await self._maybe_commit(always=True)
-        except (KafkaError, IllegalStateError) as error:
+        except (KafkaError, IllegalStateError, RestError) as error:
             # These records will be returned again: at least once, as with any consumer.
             log.warning("offsets not committed group=%s error=%s", self.settings.group_id, error)
         self._has_partitions.clear()
@@ -328,18 +360,20 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._waiting = deque(kept)
 
     async def close(self) -> None:
-        """Commit if auto-commit is on, and leave the group."""
+        """Commit if auto-commit is on, and leave the group. A read under way ends early."""
         self._is_closed = True
-        async with self._lock:
-            try:
+        try:
+            async with self._turn():
                 if self._is_started:
                     await self._maybe_commit(always=True)
-            except (KafkaError, OSError, IllegalStateError) as error:
-                log.warning(
-                    "offsets not committed group=%s error=%s", self.settings.group_id, error
-                )
-            await stop(self._consumer)
-            self._waiting.clear()
+        except (KafkaError, OSError, IllegalStateError, RestError) as error:
+            log.warning("offsets not committed group=%s error=%s", self.settings.group_id, error)
+        await stop(self._consumer)
+        self._waiting.clear()
+
+
+def _deleted() -> RestError:
+    return illegal_state("The instance is being deleted.")
 
 
 def _size(record: ConsumerRecord) -> int:

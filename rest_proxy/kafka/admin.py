@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from rest_proxy.kafka.errors import refusal_of
+from rest_proxy.kafka.waiting import KAFKA_SECONDS
 from rest_proxy.refusals import bad_request
 
-_TIMEOUT_SECONDS: Final = 10.0
+_QUIET: Final = {"log_level": 2}
+"""Every error of a connection is also the answer to a call, so it is not logged by the library."""
 
 
 def parts() -> Any:
@@ -28,7 +30,7 @@ class Admin:
     @property
     def _client(self) -> Any:
         if self._made is None:
-            self._made = parts().AdminClient({**ADMIN_SETTINGS, **self._settings})
+            self._made = parts().AdminClient({**ADMIN_SETTINGS, **self._settings, **_QUIET})
         return self._made
 
     # --- topics ---
@@ -53,7 +55,7 @@ class Admin:
                 named["replication_factor"] = -1 if replication is None else replication
             topic = parts().NewTopic(name, **named)
             return self._client.create_topics(
-                [topic], validate_only=validate_only, request_timeout=_TIMEOUT_SECONDS
+                [topic], validate_only=validate_only, request_timeout=KAFKA_SECONDS
             )[name]
 
         await _asked(ask)
@@ -61,13 +63,13 @@ class Admin:
     async def create_partitions(self, name: str, total: int) -> None:
         await _asked(
             lambda: self._client.create_partitions(
-                [parts().NewPartitions(name, total)], request_timeout=_TIMEOUT_SECONDS
+                [parts().NewPartitions(name, total)], request_timeout=KAFKA_SECONDS
             )[name]
         )
 
     async def delete_topic(self, name: str) -> None:
         await _asked(
-            lambda: self._client.delete_topics([name], request_timeout=_TIMEOUT_SECONDS)[name]
+            lambda: self._client.delete_topics([name], request_timeout=KAFKA_SECONDS)[name]
         )
 
     async def authorized_operations(self, name: str) -> list[str]:
@@ -77,7 +79,7 @@ class Admin:
             lambda: self._client.describe_topics(
                 TopicCollection([name]),
                 include_authorized_operations=True,
-                request_timeout=_TIMEOUT_SECONDS,
+                request_timeout=KAFKA_SECONDS,
             )[name]
         )
         return [each.name for each in found.authorized_operations or ()]
@@ -86,7 +88,7 @@ class Admin:
 
     async def group_ids(self) -> list[str]:
         found = await _asked(
-            lambda: self._client.list_consumer_groups(request_timeout=_TIMEOUT_SECONDS)
+            lambda: self._client.list_consumer_groups(request_timeout=KAFKA_SECONDS)
         )
         if not found.valid and found.errors:
             raise refusal_of(found.errors[0])
@@ -98,7 +100,7 @@ class Admin:
             return []
         try:
             futures = self._client.describe_consumer_groups(
-                list(group_ids), request_timeout=_TIMEOUT_SECONDS
+                list(group_ids), request_timeout=KAFKA_SECONDS
             )
         except (ValueError, TypeError) as error:
             raise bad_request(str(error)) from None
@@ -106,23 +108,21 @@ class Admin:
 
     async def delete_group(self, group_id: str) -> None:
         await _asked(
-            lambda: self._client.delete_consumer_groups(
-                [group_id], request_timeout=_TIMEOUT_SECONDS
-            )[group_id]
+            lambda: self._client.delete_consumer_groups([group_id], request_timeout=KAFKA_SECONDS)[
+                group_id
+            ]
         )
 
     # --- access control lists ---
 
     async def acls(self, wanted: Any) -> list[Any]:
         return list(
-            await _asked(
-                lambda: self._client.describe_acls(wanted, request_timeout=_TIMEOUT_SECONDS)
-            )
+            await _asked(lambda: self._client.describe_acls(wanted, request_timeout=KAFKA_SECONDS))
         )
 
     async def create_acls(self, bindings: Sequence[Any]) -> None:
         try:
-            futures = self._client.create_acls(list(bindings), request_timeout=_TIMEOUT_SECONDS)
+            futures = self._client.create_acls(list(bindings), request_timeout=KAFKA_SECONDS)
         except (ValueError, TypeError) as error:
             raise bad_request(str(error)) from None
         for future in futures.values():
@@ -131,7 +131,7 @@ class Admin:
     async def delete_acls(self, wanted: Any) -> list[Any]:
         return list(
             await _asked(
-                lambda: self._client.delete_acls([wanted], request_timeout=_TIMEOUT_SECONDS)[wanted]
+                lambda: self._client.delete_acls([wanted], request_timeout=KAFKA_SECONDS)[wanted]
             )
         )
 

@@ -2,7 +2,13 @@
 
 from typing import Any, Final
 
-from aiokafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, for_code
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    for_code,
+)
 
 from rest_proxy.refusals import (
     GROUP_NOT_FOUND,
@@ -19,6 +25,12 @@ from rest_proxy.refusals import (
 )
 
 BROKER_NOT_AVAILABLE: Final = 50302
+_NO_ANSWER: Final = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, OSError)
+_TIMED_OUT: Final = -192
+_NOT_STORED: Final = (
+    "Kafka did not store the record in time (producer.delivery.timeout.ms): no broker could be "
+    "reached, or none could write it. It may still be stored."
+)
 _BY_CODE: Final = {
     # Confluent's proxy answers with the code of a missing instance here.
     3: INSTANCE_NOT_FOUND,  # UNKNOWN_TOPIC_OR_PARTITION
@@ -51,7 +63,7 @@ _BY_CODE: Final = {
     -187: BROKER_NOT_AVAILABLE,
     -188: TOPIC_NOT_FOUND,
     -190: PARTITION_NOT_FOUND,
-    -192: KAFKA_RETRIABLE,
+    _TIMED_OUT: KAFKA_RETRIABLE,
     -193: BROKER_NOT_AVAILABLE,
     -195: BROKER_NOT_AVAILABLE,
 }
@@ -69,7 +81,7 @@ def refusal_of_code(code: int, message: str = "") -> RestError:
 
 def refusal_of(error: Any) -> RestError:
     """Return the refusal for an error that a client raised or reported."""
-    if isinstance(error, KafkaConnectionError | NodeNotReadyError | OSError | TimeoutError):
+    if isinstance(error, _NO_ANSWER):
         reason = str(error) or type(error).__name__
         return RestError(BROKER_NOT_AVAILABLE, f"Kafka cannot be reached: {reason}")
     if isinstance(error, KafkaError):
@@ -78,4 +90,5 @@ def refusal_of(error: Any) -> RestError:
     reported = error if hasattr(error, "code") else error.args[0]
     if not hasattr(reported, "code"):
         return RestError(KAFKA_ERROR, str(error))
-    return refusal_of_code(reported.code(), reported.str())
+    code = reported.code()
+    return refusal_of_code(code, _NOT_STORED if code == _TIMED_OUT else reported.str())

@@ -15,9 +15,9 @@ from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 
 from common.kafka.brokers import find_coordinator
 from rest_proxy.kafka.errors import refusal_of
+from rest_proxy.kafka.waiting import KAFKA_SECONDS
 from rest_proxy.refusals import illegal_state
 
-_TIMEOUT_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.1
 _UNKNOWN_MEMBER: Final = 25
 _NOBODY: Final = ""
@@ -50,7 +50,7 @@ class GroupOffsets:
         """Repeat a request until it is answered, because the coordinator may change."""
         last: Exception | None = None
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
+            async with asyncio.timeout(KAFKA_SECONDS):
                 while True:
                     try:
                         return await ask()

@@ -25,6 +25,7 @@ from rest_proxy.kafka.raw import (
     IncrementalAlterConfigs0,
     ListPartitionReassignments0,
 )
+from rest_proxy.kafka.waiting import bounded
 from rest_proxy.refusals import (
     KAFKA_RETRIABLE,
     RestError,
@@ -35,7 +36,8 @@ from rest_proxy.refusals import (
 log = logging.getLogger(__name__)
 
 _DID_NOT_ANSWER: Final = (NodeNotReadyError, KafkaConnectionError, RequestTimedOutError)
-_REQUEST_TIMEOUT_MS: Final = 10_000
+# Half of the time of a question: if one broker is silent, the next one can still answer.
+_REQUEST_TIMEOUT_MS: Final = 5_000
 _CONNECT_RETRY_SECONDS: Final = 0.1
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -231,7 +233,8 @@ class Brokers:
             by_topic.setdefault(topic, []).append((partition, at))
         request = OffsetRequest(_NO_REPLICA, _READ_UNCOMMITTED, list(by_topic.items()))
         try:
-            answer = await self._client.send(leader, request)
+            async with bounded():
+                answer = await self._client.send(leader, request)
         except (KafkaError, OSError) as error:
             raise refusal_of(error) from None
         found = {}
@@ -253,13 +256,14 @@ class Brokers:
             first = any_broker(self._client) if first is None or first < 0 else first
             known = {broker.nodeId for broker in self._client.cluster.brokers()}
             failure: KafkaError = NodeNotReadyError()
-            for node in (first, *sorted(known - {first})):
-                try:
-                    return await self._client.send(node, request)
-                except _DID_NOT_ANSWER as error:
-                    failure = error
-            # The known brokers may be gone for good, so the list is requested again.
-            await self._client.force_metadata_update()
+            async with bounded():
+                for node in (first, *sorted(known - {first})):
+                    try:
+                        return await self._client.send(node, request)
+                    except _DID_NOT_ANSWER as error:
+                        failure = error
+                # The known brokers may be gone for good, so the list is requested again.
+                await self._client.force_metadata_update()
             raise failure
         except (KafkaError, OSError) as error:
             raise refusal_of(error) from None

@@ -6,6 +6,7 @@ beyond it a record is refused, 42901.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,10 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "queue.buffering.max.kbytes": 65_536,
     # The brokers decide which records are too large.
     "message.max.bytes": 10 << 20,
-    "message.timeout.ms": 30_000,
     # The time until a topic is known after its first record has created it.
     "topic.metadata.propagation.max.ms": 5_000,
 }
+_LIBRARY_LOG: Final = logging.getLogger("librdkafka")
 _POLL_SECONDS: Final = 0.5
 _REPORTS_PER_TURN: Final = 500
 _QUEUE_FULL: Final = 42901
@@ -64,7 +65,7 @@ class Sender:
     """Owns the producer and the thread of its reports."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = {**_DEFAULTS, **settings}
+        self._settings = {**_DEFAULTS, **settings, "logger": _LIBRARY_LOG}
         self._loop = asyncio.get_running_loop()
         self._producer: Producer | None = None
         self._thread: threading.Thread | None = None

@@ -1,7 +1,8 @@
 """`POST /topics/{topic}` and `.../partitions/{partition}`: sends records of one format.
 
 The whole body is checked before the first record is sent. If Kafka refuses a record, its error is
-at its place in the answer, and the other records are written.
+at its place in the answer, and the other records are written. If none is written because Kafka is
+away, the status is 503, and the answer has an error_code and a message besides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,11 @@ from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain
 from rest_proxy.formats.wire import framed
 from rest_proxy.json_text import Elements, NotJsonError
+from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE
 from rest_proxy.kafka.producer import Delivered, Record
 from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import (
+    KAFKA_RETRIABLE,
     TOPIC_NOT_FOUND,
     UNAUTHENTICATED,
     UNAUTHORIZED,
@@ -34,6 +37,7 @@ from rest_proxy.web.media import records_format
 from rest_proxy.web.turns import Turns
 
 _STATUSES: Final = {UNAUTHENTICATED: 401, UNAUTHORIZED: 403}
+_KAFKA_IS_AWAY: Final = (BROKER_NOT_AVAILABLE, KAFKA_RETRIABLE)
 _MEMBERS: Final = ("key_schema", "key_schema_id", "value_schema", "value_schema_id")
 
 
@@ -176,14 +180,27 @@ def _answered(
                 "error": str(each),
             }
         )
-    body = {
+    failure = _failure_of_all(results)
+    body: dict[str, Any] = {
         "offsets": offsets,
         "key_schema_id": None if key_schema is None else key_schema.schema_id,
         "value_schema_id": None if value_schema is None else value_schema.schema_id,
     }
+    if failure is not None:
+        status, body = failure.status, {**failure.body(), **body}
     answered = shown(request, body)
     answered.set_status(status)
     return answered
+
+
+def _failure_of_all(results: Sequence[Delivered | RestError]) -> RestError | None:
+    """Return the refusal of a request none of whose records is written, because Kafka is away."""
+    failures = [each for each in results if isinstance(each, RestError)]
+    if len(failures) < len(results) or any(
+        each.error_code not in _KAFKA_IS_AWAY for each in failures
+    ):
+        return None
+    return RestError(BROKER_NOT_AVAILABLE, f"No record is known to be stored. {failures[0]}")
 
 
 ROUTES = [

@@ -39,6 +39,9 @@ async def get_records(request: web.Request) -> web.Response:
             seconds = min(seconds, timeout_ms / _MS)
         limit = own.max_bytes if max_bytes is None else min(max_bytes, own.max_bytes)
         records = await instance.read(_giver(proxy, own.kind), seconds, limit)
+    if not records:
+        # A caller can not distinguish a quiet topic from a cluster that is away, but for this.
+        await proxy.brokers.cluster()
     return answer(records, content_type=media_type(own.kind))
 
 

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from common.kafka import stopping
 from common.kafka.stopping import stop
 
 
@@ -41,3 +42,25 @@ def test_whoever_stops_clients_goes_on_whatever_they_raise(
         "a client stopped in the middle of its work client=CancelsItsOwnTask",
         "a client did not stop client=Fails error=OSError('no route')",
     ]
+
+
+class Hangs:
+    """Waits for a broker that is gone, as aiokafka's coordinator does."""
+
+    async def stop(self) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_client_that_never_stops_is_given_up(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopping, "STOP_SECONDS", 0.01)
+
+    async def run() -> bool:
+        last = Notes()
+        async with asyncio.timeout(10):
+            await stop(Hangs(), last)
+        return last.is_stopped
+
+    assert asyncio.run(run())
+    assert "a client did not stop in time client=Hangs" in caplog.text

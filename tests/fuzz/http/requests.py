@@ -136,10 +136,13 @@ _HEADERS: Final = (
 
 def mutated(request: Request, random: Random) -> bytes:
     """Return the bytes of a request that was changed in its body, path, headers or bytes."""
-    for _ in range(random.randint(1, 3)):
+    count = random.randint(1, 3)
+    growing = random.randrange(count)
+    for number in range(count):
         match random.randrange(5):
             case 0 | 1 if request.body is not None:
-                request = replace(request, body=_changed(request.body, random))
+                body = _changed(request.body, random, may_grow=number == growing)
+                request = replace(request, body=body)
             case 2:
                 request = replace(request, path=_changed_path(request.path, random))
             case 3:
@@ -163,27 +166,33 @@ def written_as(request: Request, host: bytes = b"127.0.0.1") -> bytes:
     return head + b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-def _changed(value: Any, random: Random) -> Any:
+def _changed(value: Any, random: Random, *, may_grow: bool) -> Any:
+    """Change one part of a value; repeat a list that the part is in only if it `may_grow`, once.
+
+    Repeated lists within repeated lists would be a text of terabytes, and depth added to depth is
+    more than `json` can write.
+    """
     if random.random() < 0.2 or not isinstance(value, list | dict) or not value:
-        return _strange(value, random)
+        return _strange(value, random, may_grow=may_grow)
     if isinstance(value, list):
         place = random.randrange(len(value))
-        changed = [*value[:place], _changed(value[place], random), *value[place + 1 :]]
-        return changed * random.choice((1, 1, 1, 40))
+        count = random.choice((1, 1, 1, 40)) if may_grow else 1
+        part = _changed(value[place], random, may_grow=may_grow and count == 1)
+        return [*value[:place], part, *value[place + 1 :]] * count
     name = random.choice(list(value))
     if random.random() < 0.1:
         return {**value, random.choice(("", "\ud800", "x" * 300)): value[name]}
-    return {**value, name: _changed(value[name], random)}
+    return {**value, name: _changed(value[name], random, may_grow=may_grow)}
 
 
-def _strange(value: Any, random: Random) -> Any:
+def _strange(value: Any, random: Random, *, may_grow: bool) -> Any:
     match random.randrange(4):
         case 0 if isinstance(value, str):
             place = random.randint(0, len(value))
             return value[:place] + random.choice('"{}[]\\\x00\ud800;=,') + value[place:]
         case 1:
             nested: Any = value
-            for _ in range(random.choice((3, 80, 700))):
+            for _ in range(random.choice((3, 80, 700) if may_grow else (3, 80))):
                 nested = [nested]
             return nested
         case _:

@@ -27,3 +27,11 @@ def test_mutated_requests_are_the_same_for_a_seed_and_mostly_not_the_valid_ones(
         valid = {written_as(each) for each in requests}
         assert sum(each in valid for each in made[0]) < len(made[0]) / 3
         assert max(map(len, made[0])) < 100_000
+
+
+def test_a_mutated_request_is_never_huge() -> None:
+    """Seed 1 made one of several gigabytes after some thousand requests."""
+    random = Random(1)
+    for requests in VALID.values():
+        made = [mutated(random.choice(requests), random) for _ in range(3_000)]
+        assert max(map(len, made)) < 1_000_000
