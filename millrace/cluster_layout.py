@@ -37,6 +37,9 @@ def replication_settings(broker_count: int) -> dict[str, str]:
         "transaction.state.log.replication.factor": str(factor),
         "transaction.state.log.min.isr": str(min_isr),
         "transaction.state.log.segment.bytes": str(COORDINATOR_SEGMENT_BYTES),
+        "share.coordinator.state.topic.replication.factor": str(factor),
+        "share.coordinator.state.topic.min.isr": str(min_isr),
+        "share.coordinator.state.topic.segment.bytes": str(COORDINATOR_SEGMENT_BYTES),
     }
 
 

@@ -30,6 +30,7 @@ from broker.config.values import Values
 from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
 from broker.telemetry.library import has_library
@@ -102,6 +103,7 @@ class BrokerConfig:
     log: LogConfig
     group: GroupConfig
     transaction: TransactionConfig
+    share_state: ShareStateConfig
     cleaner: CleanerConfig
     partition_count: int
     replication_factor: int
@@ -162,6 +164,7 @@ class BrokerConfig:
             log=LogConfig.from_settings(topic_defaults(given)),
             group=_group_config(values),
             transaction=_transaction_config(values),
+            share_state=_share_state_config(values),
             cleaner=_cleaner_config(values),
             partition_count=values.integer("num.partitions", 1),
             replication_factor=values.integer("default.replication.factor", 1),
@@ -312,6 +315,22 @@ def _transaction_config(values: Values) -> TransactionConfig:
             "transaction.remove.expired.transaction.cleanup.interval.ms", 1
         ),
         commit_timeout_ms=values.integer("request.timeout.ms", 1),
+        max_batch_bytes=values.integer("message.max.bytes", 0),
+    )
+
+
+def _share_state_config(values: Values) -> ShareStateConfig:
+    name = "share.coordinator.snapshot.update.records.per.snapshot"
+    updates_per_snapshot = values.integer(name, 0)
+    if updates_per_snapshot > MAX_UPDATES_PER_SNAPSHOT:
+        raise invalid(f"{name} must be at most {MAX_UPDATES_PER_SNAPSHOT}")
+    return ShareStateConfig(
+        updates_per_snapshot=updates_per_snapshot,
+        cold_snapshot_interval_ms=values.integer(
+            "share.coordinator.cold.partition.snapshot.interval.ms", 1
+        ),
+        prune_interval_ms=values.integer("share.coordinator.state.topic.prune.interval.ms", 1),
+        commit_timeout_ms=values.integer("share.coordinator.write.timeout.ms", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
     )
 

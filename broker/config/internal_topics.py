@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from broker.config.values import Values
-from broker.metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 MIN_ISR = "min.insync.replicas"
 
@@ -34,7 +34,7 @@ class InternalTopic:
 
 
 def read_internal_topics(values: Values, *, is_alone: bool) -> Mapping[str, InternalTopic]:
-    """Read `offsets.topic.*` and `transaction.state.log.*`; raise KafkaError(INVALID_CONFIG).
+    """Read the settings of the internal topics; raise KafkaError(INVALID_CONFIG).
 
     `is_alone` is True if the node is the only controller.
     """
@@ -61,5 +61,20 @@ def read_internal_topics(values: Values, *, is_alone: bool) -> Mapping[str, Inte
                 "unclean.leader.election.enable": "false",
             },
             is_alone and "transaction.state.log.replication.factor" not in values.given,
+        ),
+        SHARE_GROUP_STATE: InternalTopic(
+            values.integer("share.coordinator.state.topic.num.partitions", 1),
+            values.integer("share.coordinator.state.topic.replication.factor", 1),
+            {
+                # The share coordinator deletes what it does not need (DeleteRecords).
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                MIN_ISR: str(values.integer("share.coordinator.state.topic.min.isr", 1)),
+                "retention.ms": "-1",
+                "segment.bytes": str(
+                    values.integer("share.coordinator.state.topic.segment.bytes", 1)
+                ),
+            },
+            is_alone and "share.coordinator.state.topic.replication.factor" not in values.given,
         ),
     }

@@ -93,6 +93,7 @@ group.share.assignment.interval.ms INT 1000
 group.share.assignors LIST simple
 group.share.delivery.count.limit INT 5
 group.share.heartbeat.interval.ms INT 5000
+group.share.initialize.retry.interval.ms INT 30000
 group.share.max.assignment.interval.ms INT 15000
 group.share.max.delivery.count.limit INT 10
 group.share.max.heartbeat.interval.ms INT 15000
@@ -309,11 +310,13 @@ security.inter.broker.protocol STRING PLAINTEXT
 security.providers STRING -
 share.coordinator.append.linger.ms INT -1
 share.coordinator.cached.buffer.max.bytes INT 1048588
+share.coordinator.cold.partition.snapshot.interval.ms INT 300000
 share.coordinator.load.buffer.size INT 5242880
 share.coordinator.snapshot.update.records.per.snapshot INT 500
 share.coordinator.state.topic.compression.codec INT 0
 share.coordinator.state.topic.min.isr SHORT 2
 share.coordinator.state.topic.num.partitions INT 50
+share.coordinator.state.topic.prune.interval.ms INT 300000
 share.coordinator.state.topic.replication.factor SHORT 3
 share.coordinator.state.topic.segment.bytes INT 104857600
 share.coordinator.threads INT 1

@@ -85,6 +85,7 @@ group.share.assignment.interval.ms The least time between two assignments of a s
 group.share.assignors The assignors of share groups.
 group.share.delivery.count.limit How often a share group tries to deliver one record.
 group.share.heartbeat.interval.ms How often a member of a share group sends a heartbeat.
+group.share.initialize.retry.interval.ms After how long the initialisation of share state is tried again.
 group.share.max.assignment.interval.ms The largest assignment interval a share group may set.
 group.share.max.delivery.count.limit The largest number of deliveries a share group may set.
 group.share.max.heartbeat.interval.ms The largest heartbeat interval a share group may set.
@@ -301,11 +302,13 @@ security.inter.broker.protocol The security protocol between brokers, if inter.b
 security.providers Classes that add security algorithms.
 share.coordinator.append.linger.ms How long the share coordinator gathers records before it writes them.
 share.coordinator.cached.buffer.max.bytes The largest buffer the share coordinator keeps for its next write.
+share.coordinator.cold.partition.snapshot.interval.ms How often unchanged share state is written again.
 share.coordinator.load.buffer.size The bytes per read while share state is loaded.
 share.coordinator.snapshot.update.records.per.snapshot The number of updates after which a snapshot of share state is written.
 share.coordinator.state.topic.compression.codec The codec of the share state topic; 0 for none.
 share.coordinator.state.topic.min.isr The min.insync.replicas of the share state topic.
 share.coordinator.state.topic.num.partitions The number of partitions of the share state topic.
+share.coordinator.state.topic.prune.interval.ms How often unneeded records of the share state topic are deleted.
 share.coordinator.state.topic.replication.factor The replication factor of the share state topic.
 share.coordinator.state.topic.segment.bytes The size at which a segment of the share state topic is rolled.
 share.coordinator.threads How many threads the share coordinator has.

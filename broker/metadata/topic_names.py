@@ -6,8 +6,9 @@ from broker.errors import ErrorCode, KafkaError
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
 CLUSTER_METADATA = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 MAX_NAME_CHARACTERS = 249
 _legal = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII).fullmatch

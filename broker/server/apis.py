@@ -19,6 +19,10 @@ def _groups(broker: Broker) -> tuple[object, ...]:
     return (broker.groups,)
 
 
+def _share_states(broker: Broker) -> tuple[object, ...]:
+    return (broker.share_states,)
+
+
 def _transactions(broker: Broker) -> tuple[object, ...]:
     return (broker.transactions,)
 
@@ -142,6 +146,17 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.PUSH_TELEMETRY: ("cluster.push_telemetry", _telemetry),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("groups.consumer_group_heartbeat", _groups),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups.consumer_group_describe", _groups),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: (
+        "share_state.initialize_share_group_state",
+        _share_states,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: ("share_state.read_share_group_state", _share_states),
+    ApiKey.WRITE_SHARE_GROUP_STATE: ("share_state.write_share_group_state", _share_states),
+    ApiKey.DELETE_SHARE_GROUP_STATE: ("share_state.delete_share_group_state", _share_states),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (
+        "share_state.read_share_group_state_summary",
+        _share_states,
+    ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics.describe_topic_partitions", lambda b: (b.metadata,)),
 }
 

@@ -28,6 +28,7 @@ from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
+from broker.server.coordinators.share_states import ShareStates
 from broker.server.coordinators.transaction_verifier import (
     TransactionVerifier,
     VerifierConfig,
@@ -94,6 +95,7 @@ class Broker:
         self._make_background_work(loop)
         shard_parts = ShardParts(loop, clock, quorum, self.partitions, spared=lambda: self.spared())
         self.groups = Groups(shard_parts, config.group, random_source)
+        self.share_states = ShareStates(shard_parts, config.share_state, self.failures)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
@@ -272,6 +274,7 @@ class Broker:
                 self.verifier.on_brokers_changed()
             self._follow_coordinators()
             self.groups.on_metadata_change(delta)
+            self.share_states.on_metadata_change(delta)
             self.waits.look()
         else:
             self.replicas.note_deleted(delta)
@@ -287,6 +290,7 @@ class Broker:
     def _follow_coordinators(self) -> None:
         """Load the shards of the internal partitions that this broker leads."""
         self.groups.follow_partitions()
+        self.share_states.follow_partitions()
         self.transactions.follow_partitions()
         self.transactions.sender.on_metadata_change()
 
@@ -354,6 +358,7 @@ class Broker:
         self.replica_fetchers.stop()
         self.cleaner.stop()
         self.groups.stop()
+        self.share_states.stop()
         self.transactions.stop()
         self.verifier.stop()
         self.telemetry.stop()

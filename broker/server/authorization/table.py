@@ -1,6 +1,13 @@
 """The check of every API that a broker serves (KIP-11 and those after it)."""
 
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import (
+    delete_share_group_state,
+    initialize_share_group_state,
+    read_share_group_state,
+    read_share_group_state_summary,
+    write_share_group_state,
+)
 from broker.protocol.messages.describe_acls import DescribeAclsResponse
 from broker.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
@@ -40,6 +47,7 @@ from broker.server.authorization.groups import (
     of_member,
 )
 from broker.server.authorization.offset_fetch import check_offset_fetch
+from broker.server.authorization.share_state import of_brokers
 from broker.server.authorization.topics import (
     check_create_partitions,
     check_create_topics,
@@ -95,6 +103,32 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.WRITE_TXN_MARKERS: check_write_txn_markers,
     ApiKey.DESCRIBE_TRANSACTIONS: check_describe_transactions,
     ApiKey.LIST_TRANSACTIONS: check_list_transactions,
+    # The share coordinator.
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: of_brokers(
+        initialize_share_group_state.InitializeShareGroupStateResponse,
+        initialize_share_group_state.InitializeStateResult,
+        initialize_share_group_state.PartitionResult,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: of_brokers(
+        read_share_group_state.ReadShareGroupStateResponse,
+        read_share_group_state.ReadStateResult,
+        read_share_group_state.PartitionResult,
+    ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: of_brokers(
+        write_share_group_state.WriteShareGroupStateResponse,
+        write_share_group_state.WriteStateResult,
+        write_share_group_state.PartitionResult,
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: of_brokers(
+        delete_share_group_state.DeleteShareGroupStateResponse,
+        delete_share_group_state.DeleteStateResult,
+        delete_share_group_state.PartitionResult,
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: of_brokers(
+        read_share_group_state_summary.ReadShareGroupStateSummaryResponse,
+        read_share_group_state_summary.ReadStateSummaryResult,
+        read_share_group_state_summary.PartitionResult,
+    ),
     # Topics.
     ApiKey.METADATA: check_metadata,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: check_describe_topic_partitions,

@@ -1,9 +1,9 @@
 """Rebuilds a shard from its log, one piece per turn, so that a large shard does not block the loop.
 
 The whole log is replayed, including the records that are not committed yet: they will be, because
-this broker is the leader. Only the last record of each key counts, and most records of such a log
-are older ones: the last records are found without decoding, and only these are replayed, in log
-order. This matters because clients wait while their coordinator is loading.
+this broker is the leader. In a compacted log only the last record of each key counts, and most
+records are older ones: the last records are found without decoding, and only these are replayed, in
+log order. This matters because clients wait while their coordinator is loading.
 """
 
 from collections.abc import Iterator
@@ -28,6 +28,16 @@ class Replays(Protocol):
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order."""
+
+
+class ReplaysAtOffsets(Replays, Protocol):
+    """A shard that knows where its records are in the log."""
+
+    def start_at(self, log_start_offset: int) -> None:
+        """Begin with the first offset of the log."""
+
+    def replay(self, key: bytes, value: bytes | None, offset: int | None = None) -> None:
+        """Apply the record at an offset, in log order."""
 
 
 class ReplaysTransactions(Replays, Protocol):
@@ -55,6 +65,21 @@ def load(shard: Replays, partition_log: PartitionLog) -> Iterator[None]:
         shard.replay(key, value)
         if pace.is_over(key, value):
             yield
+
+
+def load_in_order(shard: ReplaysAtOffsets, partition_log: PartitionLog) -> Iterator[None]:
+    """Replay every record, for a log whose records build on earlier ones of the same key.
+
+    Raises CorruptBatch, KafkaError, OSError.
+    """
+    pace = _Pace()
+    shard.start_at(partition_log.log_start_offset)
+    for batch in _batches(partition_log):
+        for record in () if batch.header.is_control else batch.records():
+            if record.key is not None:
+                shard.replay(record.key, record.value, record.offset)
+            if pace.is_over(record.key, record.value):
+                yield
 
 
 def load_with_transactions(

@@ -8,7 +8,7 @@ the log was checked for them in this turn. If an append fails the shard is dropp
 requests are refused, and a new shard is loaded from the log (`shard_loading`): until that is loaded
 its keys get COORDINATOR_LOAD_IN_PROGRESS.
 
-A `ShardKind` describes the kind of shard; `Groups` and `Transactions` add the rest of each kind.
+A `ShardKind` describes the kind of shard; `Groups`, `Transactions` and `ShareStates` add the rest.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
+from broker.protocol.wire import DecodeError
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
@@ -195,7 +196,7 @@ class Shards(Generic[ShardT]):
             next(loading.steps)
         except StopIteration as done:
             self._begin_to_serve(number, loading, done.value)
-        except (CorruptBatch, KafkaError) as error:
+        except (CorruptBatch, DecodeError, KafkaError) as error:
             del self._loading[number]
             self._damaged.add(number)
             log.error(

@@ -212,6 +212,29 @@ def test_fewer_replicas_ask_for_fewer_in_sync() -> None:
     assert topic.on(2).settings["min.insync.replicas"] == "2"
 
 
+def test_the_topic_of_share_state_is_made_as_is_configured() -> None:
+    given = config(
+        share_coordinator_state_topic_num_partitions="7",
+        share_coordinator_state_topic_min_isr="1",
+        share_coordinator_snapshot_update_records_per_snapshot="3",
+    )
+    topic = given.internal_topics["__share_group_state"]
+    assert (topic.partition_count, topic.replication_factor) == (7, 3)
+    assert topic.settings == {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": "1",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    }
+    assert given.share_state.updates_per_snapshot == 3
+
+
+def test_a_snapshot_of_share_state_follows_500_updates_at_the_latest() -> None:
+    with pytest.raises(KafkaError, match="at most 500"):
+        config(share_coordinator_snapshot_update_records_per_snapshot="501")
+
+
 def test_the_topic_of_transactions_is_made_as_is_configured() -> None:
     given = config(
         transaction_state_log_replication_factor="3",

@@ -14,7 +14,11 @@ from broker.coordinator.output import Instant
 from broker.model import TopicPartition
 from broker.records.build import build_batch
 from broker.server.coordinators import shard_loading
-from broker.server.coordinators.shard_loading import load, load_with_transactions
+from broker.server.coordinators.shard_loading import (
+    load,
+    load_in_order,
+    load_with_transactions,
+)
 from tests.lib.logs import open_log
 from tests.lib.simulated_storage import SimulatedStorage
 
@@ -25,7 +29,10 @@ class Shard:
     def __init__(self):
         self.values = []
 
-    def replay(self, key, value, producer_id=-1):
+    def start_at(self, log_start_offset):
+        assert log_start_offset == 0
+
+    def replay(self, key, value, producer_id_or_offset=-1):
         self.values.append(value)
 
 
@@ -49,7 +56,7 @@ def steps_of(load_shard, records, per_batch):
     return steps
 
 
-@pytest.mark.parametrize("load_shard", [load, load_with_transactions])
+@pytest.mark.parametrize("load_shard", [load, load_in_order, load_with_transactions])
 @pytest.mark.parametrize("per_batch", [1, 1_000])
 def test_a_step_ends_after_so_many_records_be_it_within_a_batch(load_shard, per_batch):
     steps = steps_of(load_shard, [b"v"] * 1_000, per_batch)
@@ -58,7 +65,7 @@ def test_a_step_ends_after_so_many_records_be_it_within_a_batch(load_shard, per_
     assert max(map(len, steps)) <= most
 
 
-@pytest.mark.parametrize("load_shard", [load, load_with_transactions])
+@pytest.mark.parametrize("load_shard", [load, load_in_order, load_with_transactions])
 def test_a_step_ends_after_so_many_bytes(load_shard):
     steps = steps_of(load_shard, [bytes(10_000)] * 20, 10)
     assert max(map(len, steps)) <= 4

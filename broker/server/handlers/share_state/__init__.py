@@ -1,0 +1,1 @@
+"""The APIs of the share coordinator, which only brokers use (KIP-932)."""

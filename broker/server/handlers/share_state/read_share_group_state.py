@@ -1,0 +1,27 @@
+"""ReadShareGroupState (key 84), version 0: read the state of share-partitions (KIP-932)."""
+
+from broker.coordinator.share_state.shard import ShareStateShard
+from broker.protocol.messages.read_share_group_state import (
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+)
+from broker.server.coordinators.share_states import ShareStates
+from broker.server.handlers.share_state.by_partition import ByPartition
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+
+
+class ReadShareGroupState:
+    """Asks the shard of each share-partition."""
+
+    def __init__(self, share_states: ShareStates) -> None:
+        self._by_partition = ByPartition(
+            share_states, ShareStateShard.read, ReadStateResult, PartitionResult
+        )
+
+    def handle(self, context: RequestContext, request: ReadShareGroupStateRequest) -> Steps[Answer]:
+        """Answer each share-partition on its own."""
+        results = yield from self._by_partition.results(context, request)
+        return ReadShareGroupStateResponse(results=results)
