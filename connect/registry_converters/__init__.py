@@ -1,6 +1,6 @@
-"""Converters whose schemas lie in a schema registry: Avro and JSON Schema.
+"""Converters whose schemas are in a schema registry: Avro, JSON Schema and Protobuf.
 
-Names, settings and bytes are those of Confluent's converters. What is asked of the registry is
-asked once for each schema (`registry.py`, through Confluent's client); `avro_schema.py`,
-`avro_data.py` and `json_schema_form.py` translate and are pure.
+Names, settings and bytes are those of Confluent's converters. `registry.py` asks the registry once
+for each schema, with Confluent's client. The modules named `*_schema.py`, `*_data.py` and
+`json_schema_form.py` translate schemas and values; those for Avro and JSON Schema do no IO.
 """

@@ -1,4 +1,4 @@
-"""AvroConverter: Avro with the schema in a registry, as io.confluent.connect.avro has it."""
+"""AvroConverter: Avro with the schema in a registry, like io.confluent.connect.avro."""
 
 import json
 from collections.abc import Mapping
@@ -35,17 +35,17 @@ from millrace.connect.data.schema import NULL, SchemaAndValue
 _CONFIG: Final = (
     registry_config()
     .define("enhanced.avro.schema.support", Type.BOOLEAN, Importance.MEDIUM,
-            "Whether enums are written as enums, and branches of unions have their full names.",
+            "Whether enums stay enums, and branches of unions are known by their full names.",
             default=False)
     .define("connect.meta.data", Type.BOOLEAN, Importance.LOW,
-            "Whether schemas hold what only Connect knows: names, versions, documentation.",
+            "Whether Avro schemas carry Connect's own names, versions and documentation.",
             default=True)
 )  # fmt: skip
 _MAX_SCHEMAS: Final = 1000
 
 
 class AvroConverter(Converter):
-    """Owns what it knows of schemas; each is translated once."""
+    """Owns the caches of translated schemas; each schema is translated once."""
 
     kafka_class = "io.confluent.connect.avro.AvroConverter"
 
@@ -95,7 +95,7 @@ class AvroConverter(Converter):
         schema.validate(value)
         try:
             schemaless_writer(buffer, parsed, to_avro(schema, value, keeps_nulls=self._keeps_nulls))
-        # fastavro raises whatever its parts raise on values that are not of the schema.
+        # fastavro has no common error for a value that does not match the schema.
         except Exception as error:
             raise DataException(f"Failed to serialize Avro data from topic {topic}") from error
         return framed(schema_id, buffer.getvalue())
@@ -109,7 +109,7 @@ class AvroConverter(Converter):
         schema, parsed = self._read(schema_id)
         try:
             found = from_avro(schema, schemaless_reader(BytesIO(body), parsed, None))
-        # As above, on bytes.
+        # The same holds for bytes that do not match.
         except Exception as error:
             raise DataException(f"Failed to deserialize data for topic {topic} to Avro") from error
         return SchemaAndValue(schema, found)
@@ -117,11 +117,11 @@ class AvroConverter(Converter):
     def _read_schema(self, schema_id: int) -> tuple[Schema, Any]:
         text, kind = self._registry.schema_of(schema_id)
         if kind != "AVRO":
-            raise DataException(f"Schema {schema_id} is of the kind {kind}, not AVRO")
+            raise DataException(f"Schema {schema_id} has the type {kind}, not AVRO")
         avro = json.loads(text)
         try:
             return connect_of(avro, self._forms), parse_schema(readable(avro))
-        # fastavro raises whatever its parts raise on schemas that are none.
+        # fastavro has no common error for an invalid schema.
         except Exception as error:
             raise DataException(f"Schema {schema_id} cannot be understood: {error}") from error
 
@@ -130,37 +130,38 @@ def _written(forms: AvroForms, schema: Schema) -> tuple[str, Any]:
     avro = avro_of(schema, forms)
     try:
         parsed = parse_schema(avro)
-    # As above.
+    # The same holds here.
     except Exception as error:
-        raise DataException(f"Avro has no such schema: {error}") from error
+        raise DataException(f"The schema is not valid in Avro: {error}") from error
     return json.dumps(avro), parsed
 
 
 def _written_with(text: str, chosen: Chosen) -> Any:
-    """Return the parsed schema that is written with. Raises DataException.
+    """Return the parsed schema of the chosen id. Raise DataException.
 
-    `text` is the value's own schema, which has to be readable with the other if that is strict.
+    `text` is the value's own schema. If the choice is strict, values of that schema must be
+    readable with the chosen one.
     """
     if chosen.is_strict:
-        # The checker takes a tenth of a second to be imported.
+        # The import of the checker takes 0.1 s.
         from connect.registry_converters.avro_reading import why_unreadable
 
         why = why_unreadable(text, chosen.text)
         if why is not None:
             raise DataException(
                 f"Values of this schema are not readable with schema {chosen.schema_id}, which is "
-                f"to be written: {why}. latest.compatibility.strict=false or "
-                "id.compatibility.strict=false writes them all the same"
+                f"to be written: {why}. Set latest.compatibility.strict=false or "
+                "id.compatibility.strict=false to write them anyway"
             )
     try:
         return parse_schema(json.loads(chosen.text))
-    # fastavro raises whatever its parts raise on schemas that are none.
+    # The same holds here.
     except Exception as error:
         raise DataException(f"Schema {chosen.schema_id} cannot be understood: {error}") from error
 
 
 def _guessed(value: Any) -> Schema:
-    """Return a schema for a value that has none and holds no others."""
+    """Return the Avro schema of a single value without a Connect schema."""
     match value:
         case bool():
             return Schema.boolean(optional=True)

@@ -1,8 +1,8 @@
-"""Values of Connect as fastavro takes them, and as it gives them.
+"""Convert Connect values to the values that fastavro writes, and from those that it reads.
 
-fastavro writes a Decimal, a date, a time and a datetime as the logical type they are. One it knows
-and Connect does not (timestamps in microseconds, UUIDs) is taken out of a schema before it is read
-with, so that its values stay the numbers and texts they are stored as.
+fastavro maps Decimal, date, time and datetime to logical types itself. It knows logical types that
+Connect lacks, such as timestamps in microseconds and UUIDs. These are removed from a schema before
+reading, so their values stay the stored numbers and strings.
 """
 
 from typing import Any, Final
@@ -15,7 +15,7 @@ _KEPT: Final = {"decimal", "date", "time-millis", "timestamp-millis"}
 
 
 def readable(avro: Any) -> Any:
-    """Return a schema without the logical types that Connect has not."""
+    """Return a schema without the logical types that Connect lacks."""
     match avro:
         case list():
             return [readable(one) for one in avro]
@@ -30,9 +30,9 @@ def readable(avro: Any) -> Any:
 
 
 def to_avro(schema: Schema, value: Any, *, keeps_nulls: bool = False) -> Any:
-    """Return a value as fastavro writes it; raises DataException when it is not of its schema.
+    """Return a value for fastavro to write; raise DataException if it does not match its schema.
 
-    A null is its schema's default, unless it may stay null and `keeps_nulls` says so.
+    A null becomes its schema's default. With `keeps_nulls` it stays null if the schema is optional.
     """
     if value is None and not (keeps_nulls and schema.optional):
         value = schema.default
@@ -79,11 +79,11 @@ def _branch(value: Struct, *, keeps_nulls: bool) -> Any:
     for field, one in value.items():
         if one is not None:
             return to_avro(field.schema, one, keeps_nulls=keeps_nulls)
-    raise DataException("None of a union's branches has a value")
+    raise DataException("No branch of the union has a value")
 
 
 def from_avro(schema: Schema, value: Any) -> Any:
-    """Return what fastavro read as a value of a schema."""
+    """Return a value that fastavro read as a Connect value of a schema."""
     if value is None:
         return None
     match schema.type:
@@ -107,7 +107,7 @@ def from_avro(schema: Schema, value: Any) -> Any:
 
 
 def _of_branch(schema: Schema, value: Any) -> Struct:
-    """Return the struct of a union whose first branch that fits has the value."""
+    """Return the struct of a union; its first branch that accepts the value holds it."""
     for field in schema.fields:
         try:
             converted = from_avro(field.schema, value)
@@ -115,4 +115,4 @@ def _of_branch(schema: Schema, value: Any) -> Struct:
         except (DataException, KeyError, TypeError, AttributeError):
             continue
         return Struct(schema, {field.name: converted})
-    raise DataException(f"A union has no branch for {type(value).__name__}")
+    raise DataException(f"No branch of the union accepts a {type(value).__name__}")

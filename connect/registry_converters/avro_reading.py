@@ -1,4 +1,4 @@
-"""Whether values of one Avro schema can be read with another. Pure."""
+"""Decide whether values of one Avro schema can be read with another. Does no IO."""
 
 import json
 
@@ -8,20 +8,20 @@ from avro.schema import parse
 
 
 def why_unreadable(writer: str, reader: str) -> str | None:
-    """Return why values of the writer's schema cannot be read; None when they can."""
+    """Return why values of the writer's schema cannot be read; None if they can."""
     try:
         written, read = parse(_bare(writer)), parse(_bare(reader))
         checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
         found = checker.get_compatibility(read, written)
     except (AvroException, RecursionError, ValueError, TypeError, KeyError) as error:
-        return f"they cannot be compared: {error}"
+        return f"the schemas cannot be compared: {error}"
     if found.compatibility is SchemaCompatibilityType.compatible:
         return None
     return "; ".join(sorted(found.messages)) or "they are incompatible"
 
 
 def _bare(text: str) -> str:
-    """Leave out what only Connect knows: the checker's parser is strict about defaults there."""
+    """Remove Connect's own details, whose defaults the checker's parser would refuse."""
     return json.dumps(_without(json.loads(text)))
 
 

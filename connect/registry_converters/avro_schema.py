@@ -1,15 +1,15 @@
-"""Schemas of Connect as Avro's, and Avro's as Connect's, as Confluent's AvroData has them.
+"""Translate Connect schemas to Avro schemas and back, as Confluent's AvroData does.
 
     optional             a union with null                Decimal      bytes, decimal
     int8, int16          int, with connect.type           Date         int, date
     struct without name  ConnectDefault                   Time         int, time-millis
-    map, keys no texts   an array of key and value        Timestamp    long, timestamp-millis
+    map, other keys      an array of key and value        Timestamp    long, timestamp-millis
     enum                 string, with its symbols in the parameters
     other unions         a struct with one optional field for each branch
 
-What Connect knows and Avro does not (a name of something that is no record, a version, parameters,
-documentation) goes into `connect.name` and the like, and comes back. An Avro schema that refers to
-itself has no schema in Connect: DataException.
+Details that Avro lacks (the name of a type other than a record, a version, parameters,
+documentation) are stored in `connect.name` and so on, and are read back. A recursive Avro schema
+raises DataException, because Connect has no recursive schemas.
 """
 
 import dataclasses
@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AvroForms:
-    """How much Avro's schemas say, as the original's settings have it."""
+    """How much detail the Avro schemas carry, by the settings of Confluent's converter."""
 
     is_enhanced: bool = False
-    """Enums are enums, and a union's branches have full names (enhanced.avro.schema.support)."""
+    """Enums stay enums, and branches have full names (enhanced.avro.schema.support)."""
     has_meta_data: bool = True
-    """What only Connect knows is told (connect.meta.data)."""
+    """Schemas carry Connect's own details (connect.meta.data)."""
 
 
 PLAIN: Final = AvroForms()
@@ -81,12 +81,12 @@ _NARROW: Final = {"int8": Schema.int8, "int16": Schema.int16}
 
 
 def avro_of(schema: Schema, forms: AvroForms = PLAIN) -> Any:
-    """Return Avro's schema; raises DataException for what it cannot say."""
+    """Return the Avro schema of a Connect schema; raise DataException if there is none."""
     return _Writer(forms).optional(schema)
 
 
 class _Writer:
-    """Names records once: a name may be defined a single time, and is referred to after that."""
+    """Defines each named type once, at its first use; later uses refer to its name."""
 
     def __init__(self, forms: AvroForms) -> None:
         self._forms = forms
@@ -97,7 +97,7 @@ class _Writer:
         bare = self.bare(schema)
         if not schema.optional or schema.name == UNION:
             return bare
-        # Avro wants a default to be of the first branch.
+        # In Avro a default must match the first branch.
         return ["null", bare] if schema.default is None else [bare, "null"]
 
     def bare(self, schema: Schema) -> Any:
@@ -187,19 +187,19 @@ def _decimal_of(schema: Schema) -> dict[str, Any]:
     precision = int(schema.parameters.get(_PRECISION, _DEFAULT_PRECISION))
     scale = scale_of(schema)
     if not 0 <= scale <= precision:
-        raise DataException(f"Avro has no decimals of scale {scale}")
+        raise DataException(f"Avro does not allow decimals of scale {scale}")
     told = {"type": "bytes", "logicalType": "decimal"}
     return {**told, "precision": precision, "scale": scale}
 
 
 def _inner(schema: Schema | None) -> Schema:
     if schema is None:
-        raise DataException("An array or a map without schemas of its entries has no Avro schema")
+        raise DataException("An array or a map has no schema for its entries, which Avro needs")
     return schema
 
 
 def _annotated(schema: Schema, avro: Any, *, is_named: bool = False) -> Any:
-    """Add what only Connect knows."""
+    """Add the details that only Connect has."""
     told: dict[str, Any] = {}
     if schema.name is not None:
         told["connect.name"] = schema.name
@@ -219,7 +219,7 @@ def _annotated(schema: Schema, avro: Any, *, is_named: bool = False) -> Any:
 
 
 def _default_json(schema: Schema, value: Any) -> Any:
-    """Return a default as Avro's JSON: bytes are characters of one byte each."""
+    """Return a default as Avro's JSON, in which each byte is one character."""
     stored = from_logical(schema, value)
     match stored:
         case bytes() | bytearray() | memoryview():
@@ -246,7 +246,7 @@ def _default_json(schema: Schema, value: Any) -> Any:
 
 
 def connect_of(avro: Any, forms: AvroForms = PLAIN) -> Schema:
-    """Return Connect's schema of Avro's; raises DataException."""
+    """Return the Connect schema of an Avro schema; raise DataException."""
     try:
         return _Reader(forms).read(avro, "")
     except (KeyError, TypeError, SchemaBuilderException, RecursionError) as error:
@@ -271,16 +271,16 @@ class _Reader:
             case dict():
                 return self._annotated(avro, namespace)
             case _:
-                raise DataException(f"no Avro schema: {avro!r}")
+                raise DataException(f"This is not an Avro schema: {avro!r}")
 
     def _known(self, name: str, namespace: str) -> Schema:
         for full in (name, f"{namespace}.{name}"):
             if full in self._named:
                 found = self._named[full]
                 if found is None:
-                    raise DataException(f"The Avro schema {full} refers to itself")
+                    raise DataException(f"The Avro schema {full} is recursive: Connect allows none")
                 return found
-        raise DataException(f"The Avro schema {name} is not known")
+        raise DataException(f"The Avro schema refers to the unknown type {name}")
 
     def _union(self, branches: list[Any], namespace: str) -> Schema:
         others = [branch for branch in branches if branch != "null"]
@@ -352,7 +352,7 @@ class _Reader:
         inner = full.rpartition(".")[0]
         self._named[full] = None
         fields = {field["name"]: self._field(field, inner) for field in avro["fields"]}
-        # A name that this converter gave says nothing.
+        # A name that this converter generated carries no information.
         is_ours = full.startswith(f"{NAMESPACE}.{DEFAULT_NAME}")
         told = avro if self._forms.has_meta_data else {}
         schema = Schema.struct(
@@ -375,11 +375,11 @@ class _Reader:
 
 
 def _with_default(schema: Schema, default: Any, name: str) -> Schema:
-    """Give a field its default; one that is none of its type is left out, as the original does."""
+    """Return a field's schema with its default; drop an invalid default, as Confluent's does."""
     try:
         return dataclasses.replace(schema, default=default_of(schema, default))
     except (DataException, SchemaBuilderException, ValueError, TypeError, AttributeError) as error:
-        log.warning("default of an Avro field means nothing field=%s error=%s", name, error)
+        log.warning("ignored an invalid default of an Avro field field=%s error=%s", name, error)
         return schema
 
 
@@ -393,7 +393,7 @@ def _decimal(avro: Mapping[str, Any]) -> Schema | None:
 
 
 def default_of(schema: Schema, value: Any) -> Any:
-    """Return a default of what Avro's JSON says; raises DataException."""
+    """Return the default that Avro's JSON describes; raise DataException."""
     from millrace.connect.data.logical import to_logical
 
     if value is None:
@@ -403,7 +403,7 @@ def default_of(schema: Schema, value: Any) -> Any:
     elif schema.type in (Type.FLOAT32, Type.FLOAT64):
         value = float(value)
     elif schema.type is Type.STRUCT:
-        # Fields that it does not name have their own defaults.
+        # A field that the JSON does not name has its own default.
         found = Struct(
             schema, {name: default_of(_of_field(schema, name), one) for name, one in value.items()}
         )
@@ -419,12 +419,12 @@ def default_of(schema: Schema, value: Any) -> Any:
 def _of_field(schema: Schema, name: str) -> Schema:
     field = schema.field(name)
     if field is None:
-        raise DataException(f"A default has the field {name}, which its record has not")
+        raise DataException(f"The default names the field {name}, which the record lacks")
     return field.schema
 
 
 def full_name(avro: Mapping[str, Any], namespace: str) -> str:
-    """Return the name of a record, an enum or a fixed, with its namespace."""
+    """Return the full name of a record, an enum or a fixed."""
     name: str = avro["name"]
     if "." in name:
         return name
@@ -433,7 +433,7 @@ def full_name(avro: Mapping[str, Any], namespace: str) -> str:
 
 
 def branch_name(branch: Any, namespace: str = "", forms: AvroForms = PLAIN) -> str:
-    """Return the field of a union's struct that stands for a branch."""
+    """Return the name of the struct's field for a branch of a union."""
     if isinstance(branch, dict):
         if forms.is_enhanced and "name" in branch:
             return full_name(branch, namespace)
@@ -444,7 +444,7 @@ def branch_name(branch: Any, namespace: str = "", forms: AvroForms = PLAIN) -> s
 
 
 def is_map_entry(items: Any) -> bool:
-    """Tell whether an array of these is a map whose keys are no texts."""
+    """Return whether an array of such records is a map with keys other than strings."""
     return (
         isinstance(items, dict)
         and items.get("type") == "record"

@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: JSON with the schema in a registry, as io.confluent.connect.json has it."""
+"""JsonSchemaConverter: JSON with the schema in a registry, like io.confluent.connect.json."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _MAX_SCHEMAS: Final = 1000
 
 
 class JsonSchemaConverter(Converter):
-    """Owns what it knows of schemas; each is translated once."""
+    """Owns the caches of translated schemas; each schema is translated once."""
 
     kafka_class = "io.confluent.connect.json.JsonSchemaConverter"
 
@@ -96,7 +96,7 @@ class JsonSchemaConverter(Converter):
                 self._chosen(chosen)(json.loads(body))
             return framed(chosen.schema_id, body)
         except (RecursionError, UnicodeEncodeError) as error:
-            raise DataException(f"The value has no JSON: {error}") from error
+            raise DataException(f"The value cannot be written as JSON: {error}") from error
 
     def to_connect_data(
         self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
@@ -108,7 +108,7 @@ class JsonSchemaConverter(Converter):
         try:
             return SchemaAndValue(schema, read_value(read(text_of(body), EXACT)))
         except RecursionError:
-            raise DataException("A value that is nested too deeply") from None
+            raise DataException("The value is nested too deeply") from None
 
     def _write_schema(self, schema: Schema) -> tuple[str, Callable[[Any], str]]:
         told = json_schema_of(schema, is_decimal_numeric=self._is_numeric)
@@ -117,13 +117,13 @@ class JsonSchemaConverter(Converter):
     def _read_schema(self, schema_id: int) -> tuple[Schema, Callable[[Any], Any]]:
         text, kind = self._registry.schema_of(schema_id)
         if kind != "JSON":
-            raise DataException(f"Schema {schema_id} is of the kind {kind}, not JSON")
+            raise DataException(f"Schema {schema_id} has the type {kind}, not JSON")
         schema = connect_of_json(json.loads(text))
         return schema, self._readers.of(schema)
 
 
 def _checking(chosen: Chosen) -> Callable[[Any], None]:
-    """Return what raises DataException for a value that the chosen schema does not allow."""
+    """Return a function that raises DataException for a value invalid in the chosen schema."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
@@ -132,15 +132,15 @@ def _checking(chosen: Chosen) -> Callable[[Any], None]:
         made = validator_for(document)
         made.check_schema(document)
     except SchemaError as error:
-        raise DataException(f"Schema {chosen.schema_id} is no JSON Schema: {error}") from error
+        raise DataException(f"Schema {chosen.schema_id} is not a JSON Schema: {error}") from error
     validator = made(document)
 
     def check(value: Any) -> None:
         wrong = next(validator.iter_errors(value), None)
         if wrong is not None:
             raise DataException(
-                f"The value is not one of schema {chosen.schema_id}, which is to be written: "
-                f"{wrong.message:.500}. latest.compatibility.strict=false writes it all the same"
+                f"The value is not valid in schema {chosen.schema_id}, which is to be written: "
+                f"{wrong.message:.500}. Set latest.compatibility.strict=false to write it anyway"
             )
 
     return check

@@ -1,9 +1,9 @@
-"""Schemas of Connect as JSON Schemas, and JSON Schemas as Connect's, as Confluent's JsonSchemaData.
+"""Translate Connect schemas to JSON Schemas and back, as Confluent's JsonSchemaData does.
 
-What JSON Schema does not know is kept in `connect.type`, `connect.index` and the like, and comes
-back. Of JSON Schemas that others wrote those are understood that say one type for each place:
-`oneOf` and `anyOf` only with null, `$ref` only within the document. A property that such a schema
-does not require is optional.
+Details that JSON Schema lacks are stored in `connect.type`, `connect.index` and so on, and are read
+back. A JSON Schema from another program is accepted if each value has a single type: `oneOf` and
+`anyOf` only add null, and `$ref` refers to the same document. A property that is not in `required`
+is optional.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _MAX_DEPTH: Final = 100
 
 
 def json_schema_of(schema: Schema, *, is_decimal_numeric: bool) -> dict[str, Any]:
-    """Return the JSON Schema; raises DataException for what it cannot say."""
+    """Return the JSON Schema of a Connect schema; raise DataException if there is none."""
     told = _bare(schema, is_decimal_numeric=is_decimal_numeric)
     if schema.name is not None:
         told["title"] = schema.name
@@ -52,7 +52,7 @@ def json_schema_of(schema: Schema, *, is_decimal_numeric: bool) -> dict[str, Any
 def _bare(schema: Schema, *, is_decimal_numeric: bool) -> dict[str, Any]:
     def inner(of: Schema | None) -> dict[str, Any]:
         if of is None:
-            raise DataException("An array or a map without schemas of its entries")
+            raise DataException("An array or a map has no schema for its entries")
         return json_schema_of(of, is_decimal_numeric=is_decimal_numeric)
 
     match schema.type:
@@ -65,7 +65,7 @@ def _bare(schema: Schema, *, is_decimal_numeric: bool) -> dict[str, Any]:
             return {"type": "array", "items": inner(schema.value_schema)}
         case Type.MAP:
             if schema.key_schema is None or schema.key_schema.type is not Type.STRING:
-                raise DataException("JSON Schema has maps with texts as keys alone")
+                raise DataException("In JSON Schema the keys of a map must be strings")
             values = inner(schema.value_schema)
             return {"type": "object", "connect.type": "map", "additionalProperties": values}
         case kind:
@@ -79,7 +79,7 @@ def _placed(told: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def connect_of_json(document: Any) -> Schema:
-    """Return Connect's schema of a JSON Schema; raises DataException."""
+    """Return the Connect schema of a JSON Schema; raise DataException."""
     try:
         return _Reader(document).read(document, 0)
     except (KeyError, TypeError, ValueError, SchemaBuilderException) as error:
@@ -113,33 +113,33 @@ class _Reader:
         return Schema.struct(self._fields(told, depth), **traits)
 
     def _one(self, told: Any) -> tuple[Mapping[str, Any], bool]:
-        """Return the one schema that is meant, and whether null is meant, too."""
+        """Return the single schema besides null, and whether null is allowed."""
         if not isinstance(told, dict):
-            raise DataException(f"no JSON Schema that says a type: {told!r:.80}")
+            raise DataException(f"The JSON Schema has no type: {told!r:.80}")
         if "$ref" in told:
             return self._one(self._referred(told["$ref"]))
         if isinstance(told.get("type"), list):
             kinds = [kind for kind in told["type"] if kind != "null"]
             if len(kinds) != 1:
-                raise DataException(f"A JSON Schema with several types: {kinds}")
+                raise DataException(f"The JSON Schema has several types: {kinds}")
             return {**told, "type": kinds[0]}, len(kinds) < len(told["type"])
         branches = told.get("oneOf") or told.get("anyOf")
         if branches is None:
             return told, False
         others = [branch for branch in branches if branch != {"type": "null"}]
         if len(others) != 1:
-            raise DataException("A JSON Schema with several types: oneOf and anyOf are for null")
+            raise DataException("The JSON Schema has several types: oneOf may only add null")
         found, has_null = self._one(others[0])
         return found, has_null or len(others) < len(branches)
 
     def _referred(self, reference: str) -> Any:
         found = self._document
         if not reference.startswith("#/"):
-            raise DataException(f"A reference to another document: {reference}")
+            raise DataException(f"References to other documents are not supported: {reference}")
         for step in reference[2:].split("/"):
             found = found[step.replace("~1", "/").replace("~0", "~")]
         if isinstance(found, dict) and "$ref" in found:
-            raise DataException(f"A reference to a reference: {reference}")
+            raise DataException(f"References to references are not supported: {reference}")
         return found
 
     def _fields(self, told: Mapping[str, Any], depth: int) -> dict[str, Schema]:

@@ -1,4 +1,4 @@
-"""What becomes of each setting of Confluent's converters: Avro, JSON Schema and Protobuf."""
+"""The outcome of each setting of Confluent's converters: Avro, JSON Schema and Protobuf."""
 
 import logging
 from collections.abc import Mapping
@@ -18,8 +18,12 @@ _CHOSEN: Final = (
 )
 _NULLS: Final = _AVRO_TEST + "test_a_null_with_a_default_is_written_as_the_settings_say"
 _OF_REGISTRY: Final = "test_registry_settings.py::"
-_NO_TOKENS: Final = "the registry is asked with a name and a password, or without."
-_NO_RULES: Final = "there are no rules in a schema here."
+_NO_TOKENS: Final = "requests to the registry have a name and a password, or no credentials."
+_NO_JAVA: Final = "Java classes are not supported."
+_NO_REFERENCES: Final = "references between schemas are not supported."
+_ONE_BRANCH: Final = "a union of one branch is read as that branch."
+_ONEOF: Final = "a oneof is read as fields of which at most one is set."
+_NO_RULES: Final = "rules in schemas are not supported."
 
 
 def _common() -> list[Setting]:
@@ -31,7 +35,7 @@ def _common() -> list[Setting]:
         ),
         *refused(
             "basic.auth.credentials.source",
-            "name and password are taken from basic.auth.user.info or the URL.",
+            "name and password come from basic.auth.user.info or from the URL.",
             *("", "user_info", "url"),
         ),
         *same(_CHOSEN, "auto.register.schemas", "use.latest.version", "use.schema.id"),
@@ -45,42 +49,42 @@ def _common() -> list[Setting]:
                  "", "false"),
         *refused("use.schema.guid", "schemas are chosen by use.schema.id.", ""),
         *refused("use.latest.with.metadata", "schemas are chosen by use.latest.version.", ""),
-        *refused("propagate.schema.tags", "there are no tags here.", "", "false"),
-        *refused("schema.format", "schemas are read in the form the converter needs.", ""),
-        *refused("schema.reflection", "there are no Java classes.", "", "false"),
+        *refused("propagate.schema.tags", "tags are not supported.", "", "false"),
+        *refused("schema.format", "the converter requests the format that it needs.", ""),
+        *refused("schema.reflection", _NO_JAVA, "", "false"),
         *refused("rule.executors*", _NO_RULES, ""),
         *refused("rule.actions*", _NO_RULES, ""),
         *refused("rule.service.loader.enable", _NO_RULES, "", "false", "true"),
         *refused("validation.rules.*", _NO_RULES, "", "none"),
         *refused(
             "context.name.strategy",
-            "subjects are of the registry's own context.",
+            "subjects are in the registry's default context.",
             *("", "io.confluent.kafka.serializers.context.nullcontextnamestrategy"),
         ),
-        *refused("*.schema.id.serializer", "ids stand before the value.", "",
+        *refused("*.schema.id.serializer", "the schema's id is written before the value.", "",
                  "io.confluent.kafka.serializers.schema.id.prefixschemaidserializer"),
-        *refused("*.schema.id.deserializer", "ids are read where they stand before the value.", "",
+        *refused("*.schema.id.deserializer", "the schema's id is read before the value.", "",
                  "io.confluent.kafka.serializers.schema.id.prefixschemaiddeserializer",
                  "io.confluent.kafka.serializers.schema.id.dualschemaiddeserializer"),
         *refused("bearer.auth.*", _NO_TOKENS, ""),
-        *refused("schema.registry.ssl.*", "a registry behind TLS needs a certificate that the "
+        *refused("schema.registry.ssl.*", "for TLS the registry needs a certificate that the "
                  "machine trusts.", ""),
-        *refused("proxy.host", "the registry is asked without a proxy.", ""),
-        *refused("proxy.port", "the registry is asked without a proxy.", "", "-1"),
-        *refused("request.header.*", "requests have no headers of their own.", ""),
-        *refused("schema.backup.*", "there are no envelopes with schemas.", "", "false"),
-        *warned("1,000 schemas are kept, and more are asked for again.",
+        *refused("proxy.host", "a proxy to the registry is not supported.", ""),
+        *refused("proxy.port", "a proxy to the registry is not supported.", "", "-1"),
+        *refused("request.header.*", "additional request headers are not supported.", ""),
+        *refused("schema.backup.*", "envelopes with schemas are not supported.", "", "false"),
+        *warned("the cache holds 1,000 schemas; others are requested again.",
                 "schemas.cache.config", "max.schemas.per.subject", "latest.cache.size"),
-        *warned("it only says when a request is given up or tried again, and every failure is "
-                "tried again by the worker.",
+        *warned("it only limits or repeats a request, and the worker repeats every request that "
+                "fails.",
                 "http.connect.timeout.ms", "http.read.timeout.ms", "max.retries", "retries.wait.ms",
                 "retries.max.wait.ms", "use.apache.http.client"),
-        *warned("what is missing is asked for each time.",
+        *warned("a missing schema is requested each time.",
                 "missing.cache.size", "missing.id.cache.ttl.sec", "missing.version.cache.ttl.sec",
                 "missing.schema.cache.ttl.sec"),
-        *warned("the registries are asked in their order.",
+        *warned("the URLs are tried in the order of the list.",
                 "schema.registry.url.randomize", "url.randomize"),
-        *warned("it tells rules and metrics where they run, and there are none.",
+        *warned("it is for rules and their metrics, which are not supported.",
                 "execution.environment", "rule.metrics.enable"),
     ]  # fmt: skip
 
@@ -91,73 +95,73 @@ AVRO: Final = Outcomes(
     same(_AVRO_TEST + "test_enums_and_branches_are_enhanced_only_when_it_is_said",
          "enhanced.avro.schema.support"),
     same(_AVRO_TEST + "test_without_meta_data_schemas_say_only_what_avro_has", "connect.meta.data"),
-    refused("scrub.invalid.names", "names that Avro has not are refused.", "", "false"),
-    refused("allow.optional.map.keys", "a map with optional keys is an array of pairs.",
+    refused("scrub.invalid.names", "names that are invalid in Avro are refused.", "", "false"),
+    refused("allow.optional.map.keys", "a map with optional keys becomes an array of pairs.",
             "", "false"),
-    refused("discard.type.doc.default", "a type's documentation and default are kept.",
+    refused("discard.type.doc.default", "the documentation and default of a type are kept.",
             "", "false"),
-    refused("flatten.singleton.unions", "a union of one branch is that branch.", "", "true"),
-    refused("specific.avro.reader", "there are no Java classes.", "", "false"),
-    refused("specific.avro.key.type", "there are no Java classes.", ""),
-    refused("specific.avro.value.type", "there are no Java classes.", ""),
-    refused("avro.reflection.allow.null", "there are no Java classes.", "", "false"),
-    refused("avro.use.logical.type.converters", "there are no Java classes.", "", "false"),
-    refused("avro.fail.on.trailing.data", "bytes behind a value are not looked at.", "", "false"),
-    warned("schemas have no properties of Java's.", "avro.remove.java.properties"),
+    refused("flatten.singleton.unions", _ONE_BRANCH, "", "true"),
+    refused("specific.avro.reader", _NO_JAVA, "", "false"),
+    refused("specific.avro.key.type", _NO_JAVA, ""),
+    refused("specific.avro.value.type", _NO_JAVA, ""),
+    refused("avro.reflection.allow.null", _NO_JAVA, "", "false"),
+    refused("avro.use.logical.type.converters", _NO_JAVA, "", "false"),
+    refused("avro.fail.on.trailing.data", "bytes after a value are ignored.", "", "false"),
+    warned("schemas have no Java properties.", "avro.remove.java.properties"),
 )  # fmt: skip
 JSON_SCHEMA: Final = Outcomes(
     "Confluent's JsonSchemaConverter",
     _common(),
     same("test_json_schema_converter.py::test_decimals_are_numbers_when_told", "decimal.format"),
-    refused("object.additional.properties", "objects may have more properties.", "", "true"),
-    refused("use.optional.for.nonrequired", "what a schema of others does not require is optional.",
+    refused("object.additional.properties", "objects may have additional properties.", "", "true"),
+    refused("use.optional.for.nonrequired", "a property outside of `required` is optional.",
             "", "true", "false"),
-    refused("ignore.modern.dialects", "schemas are read by what they say.", "", "false"),
-    refused("flatten.singleton.unions", "a union of one branch is that branch.", "", "true"),
-    refused("preserve.additional.properties", "properties that a schema does not name are left "
-            "out.", "", "false"),
-    refused("json.fail.invalid.schema", "values are written by their schema.", "", "false", "true"),
-    refused("json.fail.unknown.properties", "properties that a schema does not name are left out.",
+    refused("ignore.modern.dialects", "all dialects are read in the same way.", "", "false"),
+    refused("flatten.singleton.unions", _ONE_BRANCH, "", "true"),
+    refused("preserve.additional.properties", "properties that the schema does not name are "
+            "dropped.", "", "false"),
+    refused("json.fail.invalid.schema", "values are always written by their schema.", "", "false",
+            "true"),
+    refused("json.fail.unknown.properties", "properties that the schema does not name are dropped.",
             "", "false", "true"),
     refused("json.validate.before.domain.rules", _NO_RULES, "", "false"),
-    refused("json.write.dates.iso8601", "dates are numbers.", "", "false"),
-    refused("json.oneof.for.nullables", "what may be null is oneOf with null.", "", "true"),
-    refused("json.envelope.detection", "there are no envelopes.", "", "false"),
-    refused("json.key.type", "there are no Java classes.", ""),
-    refused("json.value.type", "there are no Java classes.", ""),
-    refused("type.property", "there are no Java classes.", "", "javatype"),
-    refused("json.type.allowed.packages", "there are no Java classes.", ""),
-    refused("json.schema.scan.packages", "there are no Java classes.", ""),
-    refused("json.default.property.inclusion", "properties that are null are written.", ""),
-    warned("it names the dialect for Java classes, of which there are none.",
+    refused("json.write.dates.iso8601", "dates are written as numbers.", "", "false"),
+    refused("json.oneof.for.nullables", "an optional field becomes a oneOf with null.", "", "true"),
+    refused("json.envelope.detection", "envelopes are not supported.", "", "false"),
+    refused("json.key.type", _NO_JAVA, ""),
+    refused("json.value.type", _NO_JAVA, ""),
+    refused("type.property", _NO_JAVA, "", "javatype"),
+    refused("json.type.allowed.packages", _NO_JAVA, ""),
+    refused("json.schema.scan.packages", _NO_JAVA, ""),
+    refused("json.default.property.inclusion", "null properties are written.", ""),
+    warned("it names the dialect of schemas made from Java classes, which are not supported.",
            "json.schema.spec.version"),
-    warned("it only puts blanks between the values.", "json.indent.output"),
+    warned("it only adds blanks between the values.", "json.indent.output"),
 )  # fmt: skip
 PROTOBUF: Final = Outcomes(
     "Confluent's ProtobufConverter",
     _common(),
     same("test_protobuf_converter.py::test_without_optional_fields_a_null_is_zero",
-         "optional.for.nullables", sentence="Here it is true unless it is said otherwise: without "
-         "it a null is lost, which is Confluent's default."),
-    refused("enhanced.protobuf.schema.support", "messages have the names of their structs.",
+         "optional.for.nullables", sentence="The default is true. Confluent's default is false, "
+         "with which a null is lost."),
+    refused("enhanced.protobuf.schema.support", "a message has the name of its struct.",
             "", "false"),
-    refused("scrub.invalid.names", "names that Protobuf has not are refused.", "", "false"),
-    refused("int.for.enums", "enums are texts.", "", "false"),
-    refused("optional.for.proto2", "a field of proto2 that may be missing is optional.",
+    refused("scrub.invalid.names", "names that are invalid in Protobuf are refused.", "", "false"),
+    refused("int.for.enums", "enums become strings.", "", "false"),
+    refused("optional.for.proto2", "an optional field of proto2 becomes an optional field.",
             "", "true"),
-    refused("wrapper.for.nullables", "what may be null is an optional field.", "", "false"),
-    refused("wrapper.for.raw.primitives", "only structs are keys and values.", "", "true"),
-    refused("generate.struct.for.nulls", "a message that is not there is null.", "", "false"),
-    refused("generate.index.for.unions", "a oneof is fields of which one is there.",
-            "", "true", "false"),
-    refused("flatten.unions", "a oneof is fields of which one is there.", "", "true", "false"),
-    refused("connect.meta.data", "what only Connect knows is told.", "", "true"),
-    refused("reference.lookup.only", "schemas refer to no others.", "", "false"),
-    refused("reference.subject.name.strategy", "schemas refer to no others.", "",
+    refused("wrapper.for.nullables", "an optional value becomes an optional field.", "", "false"),
+    refused("wrapper.for.raw.primitives", "a key or value must be a struct.", "", "true"),
+    refused("generate.struct.for.nulls", "a missing message is read as null.", "", "false"),
+    refused("generate.index.for.unions", _ONEOF, "", "true", "false"),
+    refused("flatten.unions", _ONEOF, "", "true", "false"),
+    refused("connect.meta.data", "schemas always carry Connect's own details.", "", "true"),
+    refused("reference.lookup.only", _NO_REFERENCES, "", "false"),
+    refused("reference.subject.name.strategy", _NO_REFERENCES, "",
             "io.confluent.kafka.serializers.subject.defaultreferencesubjectnamestrategy"),
-    refused("specific.protobuf.key.type", "there are no Java classes.", ""),
-    refused("specific.protobuf.value.type", "there are no Java classes.", ""),
-    refused("derive.type", "there are no Java classes.", "", "false"),
+    refused("specific.protobuf.key.type", _NO_JAVA, ""),
+    refused("specific.protobuf.value.type", _NO_JAVA, ""),
+    refused("derive.type", _NO_JAVA, "", "false"),
     warned("well-known types are never registered.", "skip.known.types"),
 )  # fmt: skip
 
@@ -165,12 +169,12 @@ PROTOBUF: Final = Outcomes(
 def validated(
     table: Outcomes, config: ConfigDef, settings: Mapping[str, str]
 ) -> dict[str, ConfigValue]:
-    """Check a converter's settings, and add what is refused of the original's."""
+    """Validate a converter's settings; a refused setting of the original is an error."""
     return table.refuse(settings, config.validate_all(settings))
 
 
 def require(table: Outcomes, settings: Mapping[str, Any]) -> None:
-    """Raises ConfigException for what is refused, and warns of what has no effect."""
+    """Raise ConfigException for refused settings; log a warning for settings without effect."""
     table.require(settings)
     for warning in table.warnings(settings):
         log.warning("%s: %s", table.original, warning)

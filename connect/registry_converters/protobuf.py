@@ -1,7 +1,7 @@
-"""ProtobufConverter: Protobuf with a registry, as io.confluent.connect.protobuf has it.
+"""ProtobufConverter: Protobuf with the schema in a registry, like io.confluent.connect.protobuf.
 
-Behind the schema's id stand the places of the message in its file, as zigzag numbers: how many, and
-each; a single 0 stands for the first message (Confluent's wire format).
+After the schema's id come the indexes that locate the message in its file, as zigzag varints: their
+number, then each index. A single 0 means the first message (Confluent's wire format).
 """
 
 import base64
@@ -47,7 +47,7 @@ _MORE: Final = 0x80
 
 
 class ProtobufConverter(Converter):
-    """Owns what it knows of schemas; each is translated once.
+    """Owns the caches of translated schemas; each schema is translated once.
 
     Protobuf's own library is imported when the first converter is configured.
     """
@@ -118,7 +118,7 @@ class ProtobufConverter(Converter):
         try:
             message.ParseFromString(body[start:])
         except DecodeError as error:
-            raise DataException(f"No Protobuf in a record of topic {topic}: {error}") from error
+            raise DataException(f"Invalid Protobuf in topic {topic}: {error}") from error
         return SchemaAndValue(schema, struct_from(message, schema))
 
     def _write_schema(self, schema: Schema) -> tuple[str, Any]:
@@ -138,27 +138,28 @@ class ProtobufConverter(Converter):
 
         text, kind = self._registry.schema_of(schema_id)
         if kind != "PROTOBUF":
-            raise DataException(f"Schema {schema_id} is of the kind {kind}, not PROTOBUF")
+            raise DataException(f"Schema {schema_id} has the type {kind}, not PROTOBUF")
         file = _file_of(schema_id, text)
         message = message_of(file, list(places))
         return connect_of(message, file), GetMessageClass(message)
 
 
 def _file_of(schema_id: int, text: str) -> Any:
-    """Return the file of a schema. Raises DataException."""
+    """Return the FileDescriptorProto of a schema's text. Raise DataException."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 
     try:
         return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, DecodeError, ValueError) as error:
-        raise DataException(f"Schema {schema_id} is no serialized Protobuf file") from error
+        raise DataException(f"Schema {schema_id} is not a serialized Protobuf file") from error
 
 
 def _place_in(chosen: Chosen, own: Any) -> bytes:
-    """Return the place of a message in the chosen schema's file. Raises DataException.
+    """Return the indexes of a message in the chosen schema's file. Raise DataException.
 
-    A strict choice needs each field of the message under the same number, with the same type.
+    If the choice is strict, each field of the message must exist there with the same number and
+    type.
     """
     from connect.registry_converters.protobuf_schema import message_of
 
@@ -172,14 +173,14 @@ def _place_in(chosen: Chosen, own: Any) -> bytes:
         found = theirs.fields_by_number.get(field.number)
         if found is None or (found.name, found.type) != (field.name, field.type):
             raise DataException(
-                f"Field {field.name} is another one in schema {chosen.schema_id}, which is to be "
-                "written. latest.compatibility.strict=false writes it all the same"
+                f"Field {field.name} is different in schema {chosen.schema_id}, which is to be "
+                "written. Set latest.compatibility.strict=false to write it anyway"
             )
     return _FIRST if place == 0 else _zigzag_of(1) + _zigzag_of(place)
 
 
 def _zigzag_of(number: int) -> bytes:
-    """Return a number that is not negative as a zigzag varint."""
+    """Return a number, 0 or more, as a zigzag varint."""
     rest, found = number << 1, bytearray()
     while rest >= _MORE:
         found.append(rest & (_MORE - 1) | _MORE)
@@ -188,17 +189,17 @@ def _zigzag_of(number: int) -> bytes:
 
 
 def read_places(body: bytes) -> tuple[tuple[int, ...], int]:
-    """Read which message it is; returns its places and where it begins. Raises DataException."""
+    """Return the indexes of the message and the position of its bytes. Raise DataException."""
     count, at = _zigzag(body, 0)
     if count == 0:
         return (0,), at
     if not 0 < count <= _MAX_PLACES:
-        raise DataException("A message whose place is beyond all measure")
+        raise DataException("An index of the message is out of range")
     places = []
     for _ in range(count):
         place, at = _zigzag(body, at)
         if place < 0:
-            raise DataException("A message at a place before the first")
+            raise DataException("An index of the message is negative")
         places.append(place)
     return tuple(places), at
 
@@ -207,7 +208,7 @@ def _zigzag(body: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         if at >= len(body) or shift > 35:
-            raise DataException("The bytes end before they say which message they are")
+            raise DataException("The bytes end before the indexes of the message")
         byte = body[at]
         at += 1
         number |= (byte & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Values of Connect as messages of Protobuf, and back."""
+"""Convert Connect structs to Protobuf messages and back."""
 
 import datetime
 import decimal
@@ -17,9 +17,9 @@ _MAX_SHIFT: Final = 1_000
 
 
 def fill(message: Any, value: Struct, *, keeps_nulls: bool = False) -> None:
-    """Put a struct's fields into a message. Raises DataException for what Protobuf has not.
+    """Copy a struct's fields into a message. Raise DataException if Protobuf lacks a value.
 
-    A null is its field's default, unless it may stay null and `keeps_nulls` says so.
+    A null becomes its field's default. With `keeps_nulls` it stays null if the field is optional.
     """
     for field, one in zip(value.schema.fields, value.put_values(), strict=True):
         if one is None and not (keeps_nulls and field.schema.optional):
@@ -28,9 +28,9 @@ def fill(message: Any, value: Struct, *, keeps_nulls: bool = False) -> None:
             continue
         try:
             _fill_field(message, field.name, field.schema, one)
-        # What a message says of a value that is not of its type, or too large.
+        # A message raises these for a value of the wrong type, or one that is too large.
         except (TypeError, ValueError, OverflowError) as error:
-            raise DataException(f"Protobuf has no such value for {field.name}: {error}") from error
+            raise DataException(f"Invalid Protobuf value for {field.name}: {error}") from error
 
 
 def _fill_field(message: Any, name: str, schema: Schema, value: Any) -> None:
@@ -45,7 +45,7 @@ def _fill_field(message: Any, name: str, schema: Schema, value: Any) -> None:
                 _put(getattr(message, name), schema.value_schema, key, one)
         case _ if _is_message(schema):
             made = getattr(message, name)
-            # Also one without a single field is there.
+            # Marks a message as set even if none of its fields is.
             made.SetInParent()
             _fill_message(made, schema, value)
         case _:
@@ -54,7 +54,7 @@ def _fill_field(message: Any, name: str, schema: Schema, value: Any) -> None:
 
 def _append(to: Any, schema: Schema, value: Any, name: str) -> None:
     if value is None:
-        raise DataException(f"Protobuf has no null in an array: {name}")
+        raise DataException(f"Protobuf does not allow null in an array: {name}")
     if _is_message(schema):
         _fill_message(to.add(), schema, value)
     else:
@@ -63,7 +63,7 @@ def _append(to: Any, schema: Schema, value: Any, name: str) -> None:
 
 def _put(to: Any, schema: Schema, key: Any, value: Any) -> None:
     if key is None or value is None:
-        raise DataException("Protobuf has no null in a map")
+        raise DataException("Protobuf does not allow null in a map")
     if _is_message(schema):
         _fill_message(to[key], schema, value)
     else:
@@ -101,7 +101,7 @@ def _fill_decimal(message: Any, schema: Schema, value: decimal.Decimal) -> None:
 
 
 def struct_from(message: Any, schema: Schema) -> Struct:
-    """Take a struct out of a message. Raises DataException for what Connect has not."""
+    """Return the struct of a message. Raise DataException if Connect lacks a value."""
     values = [_field_from(message, field) for field in message.DESCRIPTOR.fields]
     read = (
         None if value is None else _value_from(value, field.schema)
@@ -111,7 +111,7 @@ def struct_from(message: Any, schema: Schema) -> Struct:
 
 
 def _field_from(message: Any, field: FieldDescriptor) -> Any:
-    """Give a field's value as it lies there; None when it might be there and is not."""
+    """Return a field's value as Protobuf holds it; None for an optional field that is not set."""
     if field.has_presence and not message.HasField(field.name):
         return field.default_value if field.is_required else None
     value = getattr(message, field.name)
@@ -119,7 +119,7 @@ def _field_from(message: Any, field: FieldDescriptor) -> Any:
 
 
 def _named(field: FieldDescriptor, value: Any) -> Any:
-    """Give the name of an enum's value; one that has none keeps its number."""
+    """Return the name of an enum value, or its number if it has no name."""
     by_number = field.enum_type.values_by_number
 
     def name(number: int) -> str:
@@ -160,15 +160,15 @@ def _logical_from(message: Any, schema: Schema) -> Any:
                 )
                 return _EPOCH + past
     except (ValueError, OverflowError) as error:
-        raise DataException(f"Connect has no such {schema.name}: {error}") from error
+        raise DataException(f"The value is not a valid {schema.name}: {error}") from error
 
 
 def _decimal_from(message: Any, scale: int) -> decimal.Decimal:
     unscaled = int.from_bytes(message.value, "big", signed=True)
     missing = scale - message.scale
     if abs(missing) > _MAX_SHIFT:
-        raise DataException("A decimal whose scale is beyond all measure")
+        raise DataException("The scale of a decimal is out of range")
     if missing < 0 and unscaled % 10**-missing:
-        raise DataException(f"A decimal has more than {scale} digits behind its point")
+        raise DataException(f"A decimal has more than {scale} digits after the point")
     shifted = unscaled * 10**missing if missing >= 0 else unscaled // 10**-missing
     return decimal_of(shifted, scale)

@@ -1,11 +1,11 @@
-"""Schemas of Connect as Protobuf files, and such files as Connect's, as Confluent's ProtobufData.
+"""Translate Connect schemas to Protobuf files and back, as Confluent's ProtobufData does.
 
-Only structs are messages, so only they can be keys and values. int8, int16 and the scale of a
-decimal are kept in the field's `confluent.field_meta`. Dates, times, timestamps and decimals are
-google.type.Date, google.type.TimeOfDay, google.protobuf.Timestamp and confluent.type.Decimal. A
-field that may be missing is `optional`; of a message it may always be. Protobuf has no arrays of
-arrays, no null in an array and no null array: what Connect has of these is refused, but for the
-last, which is empty.
+Only a struct becomes a message, so a key or value must be a struct. int8, int16 and the scale of a
+decimal are stored in the field's `confluent.field_meta`. Dates, times, timestamps and decimals
+become google.type.Date, google.type.TimeOfDay, google.protobuf.Timestamp and
+confluent.type.Decimal. An optional field becomes an `optional` field; a field that holds a message
+needs no such label. Protobuf has no arrays of arrays and no null in an array, so both are refused.
+It has no null array either: a null array is written as an empty one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from millrace.connect import DataException, Schema
 from millrace.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
 
 TAG: Final = "io.confluent.connect.protobuf.Tag"
-"""The parameter of a field's schema that holds a number other than its place."""
+"""The schema parameter with the field's Protobuf number, if it differs from its position."""
 DEFAULT_NAME: Final = "ConnectDefault"
 DECIMAL_MESSAGE: Final = "confluent.type.Decimal"
 DATE_MESSAGE: Final = "google.type.Date"
 TIME_MESSAGE: Final = "google.type.TimeOfDay"
 TIMESTAMP_MESSAGE: Final = "google.protobuf.Timestamp"
 
-# Their members are made when they are imported, which no type checker sees.
+# Their members are created at import time, so type checkers do not see them.
 _META: Final[Any] = meta_pb2
 _DECIMALS: Final[Any] = decimal_pb2
 _CONNECT_TYPE: Final = "connect.type"
@@ -81,18 +81,18 @@ _KEYS: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN, Typ
 
 
 def proto_of(schema: Schema, *, has_optional: bool) -> Any:
-    """Return the FileDescriptorProto of a struct; raises DataException for what it cannot say.
+    """Return the FileDescriptorProto of a struct; raise DataException if Protobuf lacks a type.
 
-    Its first message is the struct's. Without `has_optional` what may be null is written as if it
-    might not: a null comes back as zero or empty, as with Confluent's default.
+    The first message in the file is the struct's. Without `has_optional`, optional fields are
+    written like required ones: a null is read back as zero or empty, as with Confluent's default.
     """
     if schema.type is not Type.STRUCT:
-        raise DataException(f"Unsupported root schema of type {schema.type}: Protobuf has structs")
+        raise DataException(f"Unsupported root schema of type {schema.type}: it must be a struct")
     return _File(schema, has_optional).made()
 
 
 class _File:
-    """One file while it is written: the messages it holds, each once."""
+    """A file that is being built; it contains each message once."""
 
     def __init__(self, root: Schema, has_optional: bool) -> None:
         package, _, name = (root.name or f"{DEFAULT_NAME}1").rpartition(".")
@@ -106,7 +106,7 @@ class _File:
         return self._file
 
     def _message(self, schema: Schema, name: str, depth: int) -> str:
-        """Have the message of a struct; returns its full name."""
+        """Add the message of a struct unless the file has it; return its full name."""
         full = f".{self._file.package}.{name}" if self._file.package else f".{name}"
         known = self._schemas.get(name)
         if known is not None:
@@ -115,7 +115,7 @@ class _File:
             return full
         self._schemas[name] = schema
         if depth > _MAX_DEPTH:
-            raise DataException("A schema that is nested too deeply")
+            raise DataException("The schema is nested too deeply")
         message = self._file.message_type.add(name=name)
         for field in schema.fields:
             made = self._field(message, field.name, field.schema, depth)
@@ -125,7 +125,7 @@ class _File:
         return full
 
     def _close(self, message: Any) -> None:
-        """Proto3 keeps whether a field is there in a oneof of its own, behind all others."""
+        """Add the oneofs with which proto3 marks optional fields; they come after all others."""
         for field in message.field:
             if field.proto3_optional:
                 field.oneof_index = len(message.oneof_decl)
@@ -145,17 +145,17 @@ class _File:
     def _repeat(self, field: Any, schema: Schema, depth: int) -> None:
         element = schema.value_schema
         if element is None or element.type in (Type.ARRAY, Type.MAP):
-            raise DataException(f"Protobuf has no array of arrays or maps: {field.name}")
+            raise DataException(f"Protobuf cannot have an array of arrays or maps: {field.name}")
         field.label = _Field.LABEL_REPEATED
         self._type(field, element, depth)
 
     def _map(self, message: Any, field: Any, schema: Schema, depth: int) -> None:
         key, value = schema.key_schema, schema.value_schema
         if key is None or value is None or key.type not in _KEYS or key.name in _MESSAGES:
-            raise DataException(f"Protobuf has no map with such keys: {field.name}")
+            raise DataException(f"Protobuf does not allow this type of map key: {field.name}")
         if value.type in (Type.ARRAY, Type.MAP):
-            raise DataException(f"Protobuf has no map of arrays or maps: {field.name}")
-        # What the compiler calls it, and every reader looks for.
+            raise DataException(f"Protobuf cannot have a map of arrays or maps: {field.name}")
+        # The name that protoc gives to a map's entry; readers rely on it.
         name = "".join(part[:1].upper() + part[1:] for part in field.name.split("_")) + "Entry"
         entry = message.nested_type.add(name=name)
         entry.options.map_entry = True
@@ -199,9 +199,9 @@ class _File:
 
 
 def message_of(file: Any, indexes: list[int]) -> Descriptor:
-    """Return the message of a FileDescriptorProto at a place. Raises DataException."""
+    """Return the message of a FileDescriptorProto at a path of indexes. Raise DataException."""
     pool = descriptor_pool.DescriptorPool()
-    # Only what it imports: a file that is itself one of these has another name in a registry.
+    # Add only the imported files: the file itself may be a known one under another name.
     imported = (known for known in _known_files() if known.name in file.dependency)
     for known in _in_order(imported):
         pool.AddSerializedFile(known.serialized_pb)
@@ -210,10 +210,10 @@ def message_of(file: Any, indexes: list[int]) -> Descriptor:
     try:
         pool.AddSerializedFile(file.SerializeToString())
         found = pool.FindFileByName(file.name)
-    # The pool raises TypeError or KeyError, as it is written in C or in Python.
+    # The pool raises TypeError if it is written in C, KeyError if it is written in Python.
     except (TypeError, KeyError) as error:
-        raise DataException(f"Protobuf has no such schema: {error}") from error
-    # As they are written: a descriptor tells them by name only.
+        raise DataException(f"The schema is not valid in Protobuf: {error}") from error
+    # The indexes count messages as the file lists them; a descriptor finds them only by name.
     messages, at = file.message_type, found.package
     descriptor: Descriptor | None = None
     for index in indexes:
@@ -223,7 +223,7 @@ def message_of(file: Any, indexes: list[int]) -> Descriptor:
         messages = messages[index].nested_type
         descriptor = pool.FindMessageTypeByName(at)
     if descriptor is None:
-        raise DataException("A message has to be named by its place")
+        raise DataException("The index of the message is missing")
     return descriptor
 
 
@@ -237,7 +237,7 @@ def _known_files() -> Iterator[FileDescriptor]:
 
 
 def _in_order(files: Iterator[FileDescriptor]) -> list[FileDescriptor]:
-    """Return files, each behind what it depends on."""
+    """Return files in order of dependency: each comes after the files it imports."""
     found: dict[str, FileDescriptor] = {}
 
     def add(file: FileDescriptor) -> None:
@@ -251,13 +251,13 @@ def _in_order(files: Iterator[FileDescriptor]) -> list[FileDescriptor]:
 
 
 def connect_of(message: Descriptor, file: Any) -> Schema:
-    """Return the schema of a message, which lies in this file. Raises DataException."""
+    """Return the Connect schema of a message in this file. Raise DataException."""
     told = dict(_told(file.message_type, f"{file.package}." if file.package else ""))
     return _struct(message, told, ())
 
 
 def _told(messages: Any, prefix: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Give what is told of fields beside their types, by full names."""
+    """Yield the full names of fields that have `confluent.field_meta`, with its parameters."""
     for message in messages:
         name = f"{prefix}{message.name}"
         for field in message.field:
@@ -271,7 +271,7 @@ def _struct(
     message: Descriptor, told: Mapping[str, Mapping[str, str]], above: tuple[str, ...]
 ) -> Schema:
     if message.full_name in above:
-        raise DataException(f"The message {message.full_name} holds itself: Connect has no such")
+        raise DataException(f"The message {message.full_name} is recursive: Connect allows none")
     inner = (*above, message.full_name)
     fields = {field.name: _field(field, told, inner) for field in message.fields}
     return Schema.struct(fields, name=message.full_name)
@@ -287,7 +287,7 @@ def _field(
         return Schema.map(key, value, parameters=tag)
     if field.is_repeated:
         return Schema.array(_single(field, told, above, {}), parameters=tag)
-    # What has no presence is zero or empty when nobody set it, and never null.
+    # A field without presence is zero or empty if it was not set, and never null.
     return _single(field, told, above, tag, optional=field.has_presence and not field.is_required)
 
 
@@ -303,7 +303,7 @@ def _single(
     if field.message_type is None:
         small = params.get(_CONNECT_TYPE, "")
         if field.type not in _TYPES:
-            raise DataException(f"Connect has no type for {field.full_name}")
+            raise DataException(f"The type of {field.full_name} has no counterpart in Connect")
         return Schema(_SMALL.get(small, _TYPES[field.type]), optional=optional, parameters=tag)
     match field.message_type.full_name:
         case name if name == DECIMAL_MESSAGE:
@@ -320,6 +320,6 @@ def _single(
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Tell a map, which is a repeated message of pairs, from what is none."""
+    """Return whether a field is a map, which Protobuf stores as repeated pairs."""
     entry = field.message_type
     return field.is_repeated and entry is not None and entry.GetOptions().map_entry

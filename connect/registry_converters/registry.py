@@ -1,4 +1,4 @@
-"""A schema registry as converters use it: ids of schemas and schemas of ids, asked once each."""
+"""A converter's view of a schema registry: ids by schema and schemas by id, both cached."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -18,47 +18,47 @@ _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNam
 
 
 def registry_config() -> ConfigDef:
-    """Return the settings every converter with a registry has."""
+    """Return the settings of every converter with a registry."""
     config = (
         converter_config()
-        .define("schema.registry.url", Type.LIST, Importance.HIGH, "Where the registry is.",
+        .define("schema.registry.url", Type.LIST, Importance.HIGH, "The URLs of the registry.",
                 validator=ValidList(is_empty_allowed=False))
         .define("basic.auth.user.info", Type.PASSWORD, Importance.MEDIUM,
-                "Who to be there, as user:password.", default=None)
+                "The name and password for the registry, as user:password.", default=None)
         .define("schema.registry.basic.auth.user.info", Type.PASSWORD, Importance.MEDIUM,
-                "The former name of basic.auth.user.info.", default=None)
+                "A deprecated name of basic.auth.user.info.", default=None)
         .define("use.latest.version", Type.BOOLEAN, Importance.LOW,
-                "Without auto.register.schemas: write with the newest schema of the subject.",
+                "If auto.register.schemas is false: write with the latest schema of the subject.",
                 default=False)
         .define("latest.compatibility.strict", Type.BOOLEAN, Importance.LOW,
-                "Whether what is written must be readable with that newest schema.",
+                "Whether written values must be readable with that latest schema.",
                 default=True)
         .define("latest.cache.ttl.sec", Type.INT, Importance.LOW,
-                "How long a newest schema is used before the registry is asked again; -1: always.",
+                "How long a latest schema is used before the next request for it; -1: for ever.",
                 default=-1)
         .define("use.schema.id", Type.INT, Importance.LOW,
-                "Without auto.register.schemas: write with the schema of this id; -1: not so.",
+                "If auto.register.schemas is false: write with the schema of this id; -1: none.",
                 default=-1)
         .define("id.compatibility.strict", Type.BOOLEAN, Importance.LOW,
-                "Whether what is written must be readable with the schema of that id.",
+                "Whether written values must be readable with the schema of that id.",
                 default=True)
         .define("replace.null.with.default", Type.BOOLEAN, Importance.LOW,
-                "Whether a null field that has a default is written as its default.",
+                "Whether a null field with a default is written as its default.",
                 default=True)
         .define("ignore.default.for.nullables", Type.BOOLEAN, Importance.LOW,
-                "Whether a null field that may be null stays null although it has a default.",
+                "Whether an optional field stays null although it has a default.",
                 default=False)
         .define("auto.register.schemas", Type.BOOLEAN, Importance.MEDIUM,
-                "Whether schemas that the registry lacks are registered.", default=True)
+                "Whether the converter registers schemas that the registry lacks.", default=True)
         .define("normalize.schemas", Type.BOOLEAN, Importance.MEDIUM,
-                "Whether schemas are registered in their normal form.", default=False)
+                "Whether schemas are normalized before they are registered.", default=False)
     )  # fmt: skip
     for part in ("key", "value"):
         config.define(
             f"{part}.subject.name.strategy",
             Type.STRING,
             Importance.LOW,
-            f"How the subject of a {part}'s schema is named.",
+            f"The strategy that names the subject of a {part}'s schema.",
             default=_STRATEGIES[0],
             validator=_Strategy(*_STRATEGIES),
         )
@@ -66,31 +66,31 @@ def registry_config() -> ConfigDef:
 
 
 class _Strategy(ValidString):
-    """One of the strategies, with or without Java's package."""
+    """Accepts the name of a strategy, with or without its Java package."""
 
     def __call__(self, name: str, value: Any) -> None:
         super().__call__(name, str(value).rpartition(".")[2])
 
 
 class Chosen(NamedTuple):
-    """The schema that is written with, whatever schema a value has."""
+    """The schema that the settings choose for all values, whatever schema they have."""
 
     schema_id: int
     text: str
     is_strict: bool
-    """Whether what is written has to be readable with it."""
+    """Whether the written values must be readable with it."""
 
 
 def keeps_nulls(settings: Mapping[str, Any]) -> bool:
-    """Tell whether a null stays null where its field has a default."""
+    """Return whether a null stays null although its field has a default."""
     is_replaced = settings["replace.null.with.default"]
     return bool(settings["ignore.default.for.nullables"] or not is_replaced)
 
 
 class Registry:
-    """Owns the client. Raises RetriableException when the registry cannot be reached.
+    """Owns the registry client. Raises RetriableException if the registry cannot be reached.
 
-    `written_as` is the form in which schemas are asked for; None: as they were registered.
+    `written_as` is the requested format of schemas; None requests the registered text.
     """
 
     def __init__(self, settings: Mapping[str, Any], written_as: str | None = None) -> None:
@@ -99,7 +99,7 @@ class Registry:
         urls = settings["schema.registry.url"]
         told: dict[str, Any] = {"url": ",".join(urls)}
         if not any(url.startswith("https") for url in urls):
-            # Nothing is checked by them, and reading the machine's takes 20 ms.
+            # Without TLS no certificate is checked, and loading the machine's takes 20 ms.
             told["ssl.ca.location"] = False
         former = settings["schema.registry.basic.auth.user.info"]
         if settings["latest.cache.ttl.sec"] >= 0:
@@ -125,7 +125,7 @@ class Registry:
         self._client.close()
 
     def subject(self, topic: str, record_name: str | None) -> str:
-        """Return the subject that a schema is registered under."""
+        """Return the subject under which a schema is registered."""
         if self._strategy == "TopicNameStrategy":
             return f"{topic}-{'key' if self._part == 'key' else 'value'}"
         if record_name is None:
@@ -134,9 +134,9 @@ class Registry:
         return record_name if is_by_record else f"{topic}-{record_name}"
 
     def chosen(self, subject: str, kind: str) -> Chosen | None:
-        """Return the schema that the settings say to write with; None for the value's own.
+        """Return the schema that the settings choose; None means the value's own schema.
 
-        Raises DataException when it is of another kind.
+        Raise DataException if the chosen schema has another type.
         """
         if self._registers:
             return None
@@ -148,7 +148,7 @@ class Registry:
         return self._newest_of(subject, kind) if self._settings["use.latest.version"] else None
 
     def _newest_of(self, subject: str, kind: str) -> Chosen:
-        # The client keeps it as long as latest.cache.ttl.sec says.
+        # The client caches it for latest.cache.ttl.sec.
         found = _asked(lambda: self._client.get_latest_version(subject, fmt=self._written_as))
         schema = found.schema
         assert schema is not None, found
@@ -160,7 +160,7 @@ class Registry:
         return Chosen(found.schema_id, schema.schema_str, strict)
 
     def _id_of(self, subject: str, text: str, kind: str) -> int:
-        """Return the id of a schema, registering it when that is allowed."""
+        """Return the id of a schema; register it if auto.register.schemas is true."""
         from confluent_kafka.schema_registry import Schema as Registered
 
         schema = Registered(text, kind)
@@ -177,7 +177,7 @@ class Registry:
         return found.schema_id
 
     def _schema_of(self, schema_id: int) -> tuple[str, str]:
-        """Return the text of a schema and which kind it is of."""
+        """Return the text of a schema and its type."""
         found = _asked(lambda: self._client.get_schema(schema_id, fmt=self._written_as))
         _require_no_references(schema_id, found)
         assert found.schema_str is not None, found
@@ -186,12 +186,12 @@ class Registry:
 
 def _require_kind(schema_id: int, found: str, kind: str) -> None:
     if found != kind:
-        raise DataException(f"Schema {schema_id} is of the kind {found}, not {kind}")
+        raise DataException(f"Schema {schema_id} has the type {found}, not {kind}")
 
 
 def _require_no_references(schema_id: int, schema: Any) -> None:
     if schema.references:
-        raise DataException(f"Schema {schema_id} refers to others, which is not supported")
+        raise DataException(f"Schema {schema_id} refers to other schemas, which is not supported")
 
 
 def _asked(ask: Callable[[], _Result]) -> _Result:
@@ -201,11 +201,11 @@ def _asked(ask: Callable[[], _Result]) -> _Result:
         return ask()
     except SchemaRegistryError as error:
         if error.http_status_code >= 500 or error.http_status_code == 429:
-            raise RetriableException(f"The schema registry cannot answer: {error}") from error
+            raise RetriableException(f"The schema registry failed: {error}") from error
         raise SerializationException(f"The schema registry refuses: {error}") from error
     except OSError as error:
         raise RetriableException(f"The schema registry is not reached: {error}") from error
-    # The client's HTTP library has errors of its own, all of them about not reaching the server.
+    # The client's HTTP library has its own errors; all of them mean that the server is unreachable.
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore"):
             raise RetriableException(f"The schema registry is not reached: {error}") from error
@@ -213,13 +213,13 @@ def _asked(ask: Callable[[], _Result]) -> _Result:
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
-    """Return bytes behind their schema's id (Confluent's wire format)."""
+    """Return bytes with their schema's id before them (Confluent's wire format)."""
     return _HEADER.pack(0, schema_id) + body
 
 
 def unframed(value: bytes) -> tuple[int, bytes]:
-    """Return the schema's id and what stands behind it; raises DataException."""
+    """Return the schema's id and the bytes after it; raise DataException."""
     if len(value) < _HEADER.size or value[0] != 0:
-        raise DataException("Unknown magic byte: the bytes were not written with a registry")
+        raise DataException("Unknown magic byte: the bytes were written without a schema registry")
     _, schema_id = _HEADER.unpack_from(value)
     return schema_id, value[_HEADER.size :]

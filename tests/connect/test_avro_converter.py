@@ -77,7 +77,7 @@ def test_what_is_written_is_read(pair: tuple[Schema, Any]) -> None:
         written = made.from_connect_data("t", schema, value)
     except DataException as error:
         # Avro's names are ASCII, its decimals have no negative scale, its names are defined once.
-        if not any(word in str(error) for word in ("no such schema", "scale", "called")):
+        if not any(word in str(error) for word in ("not valid in Avro", "scale", "called")):
             raise
         return
     if written is None:
@@ -226,7 +226,7 @@ def test_a_default_that_is_none_of_its_type_is_left_out_with_a_warning(
     fields = [{"name": "f", "type": kind, "default": default}]
     schema = connect_of({"type": "record", "name": "R", "fields": fields})
     assert schema.fields[0].schema.default is None
-    assert "means nothing field=f" in caplog.text
+    assert "invalid default of an Avro field field=f" in caplog.text
 
 
 NULLABLE = Schema.struct(

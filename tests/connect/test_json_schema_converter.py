@@ -36,7 +36,7 @@ def test_what_is_written_is_read_and_is_valid(pair: tuple[Schema, Any]) -> None:
     try:
         written = made.from_connect_data("t", schema, value)
     except DataException as error:
-        if "texts as keys" not in str(error):
+        if "keys of a map must be strings" not in str(error):
             raise
         return
     if written is None:
