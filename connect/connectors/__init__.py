@@ -1,1 +1,3 @@
-"""The connectors that ship, one file for each system, on `millrace.connect` alone."""
+"""The connectors that ship with Millrace, one file or folder for each system.
+
+They use `millrace.connect`, the interface of all connectors, and no part of the worker."""

@@ -1,14 +1,15 @@
-"""FileStreamSource and FileStreamSink: the lines of a file as records, and records as lines.
+"""FileStreamSource reads the lines of a file as records; FileStreamSink writes records as lines.
 
 Settings, offsets and results are those of Kafka's connect-file: the source's partition is
-{"filename": ...}, its offset {"position": ...} the bytes before the next line; a line ends with
-\\n, \\r or \\r\\n. Without `file` they use standard input and output, which have no offsets.
+{"filename": ...} and its offset {"position": ...}, the number of bytes before the next line. A
+line ends with \\n, \\r or \\r\\n. Without `file` they use standard input and output, which have no
+offsets.
 
-Files lie in the directories that the worker's `file.allowed.directories` names. What is no regular
-file, a pipe, is read and written without waiting for its other end, and has no offsets either.
+Files must be in a directory that the worker's `file.allowed.directories` names. A pipe, or any
+other file that is not a regular one, is opened without a wait for its other end and has no offsets.
 
-Kafka's source counts characters and seeks bytes, so that it goes wrong after the first character
-that is not ASCII; this one counts bytes, which is the same for ASCII.
+Kafka's source counts characters but seeks by bytes, so its offsets are wrong after the first
+character that is not ASCII. This source counts bytes, which gives the same offsets for ASCII.
 """
 
 import os
@@ -48,9 +49,9 @@ POSITION: Final = "position"
 _PACKAGE = "org.apache.kafka.connect.file"
 _READ_BYTES = 1 << 16
 _WAIT_SECONDS = 0.25
-# Behind a \r at the end of what was read, a \n may follow.
+# After a \r at the end of the buffer, a \n may follow.
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
-_VERSION = "4.3.1"  # Of Kafka, whose connectors these are in everything one sees.
+_VERSION = "4.3.1"  # Kafka's version; users see no difference to its connectors.
 _STRING = Schema.string()
 
 _FILE_DOC = "The file to {}. Missing or empty: standard {}."
@@ -62,7 +63,7 @@ _SOURCE_CONFIG = (
         "batch.size",
         Type.INT,
         Importance.LOW,
-        "How many records one poll gives at most.",
+        "The largest number of records that one poll returns.",
         default=2000,
     )
 )
@@ -76,7 +77,7 @@ _SINK_CONFIG = ConfigDef().define(
 
 
 def _with_file_mistake(values: dict[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """Add what is wrong with a file that the worker does not allow."""
+    """Add an error to the setting of a file that the worker does not allow."""
     file = values["file"]
     try:
         if file.value:
@@ -87,17 +88,17 @@ def _with_file_mistake(values: dict[str, ConfigValue]) -> dict[str, ConfigValue]
 
 
 def _opened(filename: str, flags: int) -> int:
-    """Open a file where the worker allows it, without waiting for the other end of a pipe.
+    """Open a file that the worker allows, without a wait for the other end of a pipe.
 
-    Raises ConfigException when it is not allowed, OSError when it cannot be opened.
+    Raise ConfigException if the file is not allowed, OSError if it cannot be opened.
     """
     path = allowed_path("file", filename)
-    # Links were followed: one that is there now was put there since.
+    # All links are resolved already: a link found here was created after the check.
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
 class FileStreamSourceConnector(SourceConnector):
-    """Reads one file, line by line, and waits for more."""
+    """Reads a file line by line, and waits for new lines."""
 
     kafka_class = f"{_PACKAGE}.FileStreamSourceConnector"
 
@@ -121,10 +122,10 @@ class FileStreamSourceConnector(SourceConnector):
     def changed_by_reading(self, settings: Settings) -> str | None:
         filename = settings.get("file")
         if not filename:
-            return "lines of standard input are gone once read"
+            return "standard input cannot be read a second time"
         path = allowed_path("file", filename)
         if os.path.exists(path) and not os.path.isfile(path):
-            return "it is no regular file, and what is read of it is gone"
+            return "it is not a regular file, so it cannot be read a second time"
         return None
 
     def task_class(self) -> type[SourceTask]:
@@ -145,7 +146,7 @@ class FileStreamSourceConnector(SourceConnector):
                 "because stdin is used for input and offsets are not tracked."
             )
         for partition, offset in offsets:
-            # What is garbage may be removed.
+            # Offsets of any partition may be removed, even invalid ones.
             if offset is not None:
                 _check_offset(partition, offset)
         return True
@@ -172,7 +173,7 @@ def _check_offset(partition: SourcePartition | None, offset: Mapping[str, Any]) 
 
 
 class FileStreamSourceTask(SourceTask):
-    """Owns the open file and what was read of a line that has no end yet."""
+    """Owns the open file, and the bytes of a line whose end was not read yet."""
 
     kafka_class = f"{_PACKAGE}.FileStreamSourceTask"
 
@@ -190,9 +191,9 @@ class FileStreamSourceTask(SourceTask):
         self._stream: IO[bytes] | None = None if self._filename else sys.stdin.buffer
         self._unread = b""
         self._begin = 0
-        """Where the next line begins in what was read."""
+        """The position in `_unread` at which the next line begins."""
         self._searched = 0
-        """Up to where no end of it was found."""
+        """The position in `_unread` up to which there is no end of that line."""
         self._position = 0
         self._stopping = threading.Event()
 
@@ -246,7 +247,7 @@ class FileStreamSourceTask(SourceTask):
         return True
 
     def _next_line(self) -> bytes | None:
-        """Return the next whole line; None when it has not been written yet."""
+        """Return the next complete line; None if its end is not in the file yet."""
         while not (end := _LINE_END.search(self._unread, max(self._begin, self._searched - 1))):
             more = self._read()
             if not more:
@@ -264,7 +265,7 @@ class FileStreamSourceTask(SourceTask):
         if self._filename is None:
             ready, _, _ = select.select([self._stream], [], [], 0)
             return os.read(self._stream.fileno(), _READ_BYTES) if ready else b""
-        # Nothing yet: a pipe that somebody has open gives None.
+        # A pipe returns None while its writer has written nothing.
         return self._stream.read(_READ_BYTES) or b""
 
 
@@ -302,7 +303,7 @@ class FileStreamSinkConnector(SinkConnector):
 
 
 class FileStreamSinkTask(SinkTask):
-    """Owns the open file. What `put` was given has been handed to the system when it returns."""
+    """Owns the open file. When `put` returns, its records are written to the operating system."""
 
     kafka_class = f"{_PACKAGE}.FileStreamSinkTask"
 
@@ -329,7 +330,7 @@ class FileStreamSinkTask(SinkTask):
             f"{string_form(record.value_schema, record.value)}\n".encode("utf-8", "replace")
             for record in records
         )
-        # A reader of the file sees a record as soon as it is put, as with Kafka's.
+        # As with Kafka's connector, readers of the file see a record as soon as it is put.
         self._stream.flush()
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
-"""Lists of regular expressions that name tables, columns and the like. Pure.
+"""Lists of regular expressions that select tables, columns and so on. No code here does IO.
 
-A list has commas between its expressions; `\\,` is a comma inside of one. Each expression has to
-match a whole name. They are RE2's, which no name can slow down; a look-ahead or a back-reference is
-refused.
+The expressions of a list are separated by commas; `\\,` is a comma in an expression. Each one must
+match a whole name. The syntax is RE2's, whose time to match is linear in the length of a name; it
+has no look-ahead and no back-reference.
 """
 
 import re
@@ -23,10 +23,10 @@ def patterns_in(text: str) -> list[str]:
 
 
 class Patterns:
-    """Some expressions; a name matches when it is all of what one of them stands for."""
+    """A list of expressions; a name matches if one of them matches the whole name."""
 
     def __init__(self, texts: Iterable[str], *, is_case_sensitive: bool = False) -> None:
-        """Raises ConfigException for what is no expression of RE2."""
+        """Raise ConfigException for an invalid expression."""
         options = re2.Options()
         options.case_sensitive = is_case_sensitive
         options.log_errors = False
@@ -38,16 +38,16 @@ class Patterns:
                 said = error.args[0] if error.args else ""
                 said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
                 raise ConfigException(
-                    f"{text} is no regular expression of RE2 (which has neither look-ahead nor "
+                    f"{text} is not a regular expression of RE2 (which has neither look-ahead nor "
                     f"back-references): {said}"
                 ) from None
 
     @classmethod
     def of(cls, text: str | None) -> Self | None:
-        """Return the expressions of a list; None when there is none."""
+        """Return the expressions of a list; None if the list is empty."""
         texts = patterns_in(text or "")
         return cls(texts) if texts else None
 
     def match(self, *names: str) -> bool:
-        """Tell whether one of the names is one that an expression stands for."""
+        """Return whether an expression matches one of the names."""
         return any(one.fullmatch(name) is not None for one in self._compiled for name in names)

@@ -103,9 +103,9 @@ def test_addresses_of_java_are_translated(text: str, url: str, arguments: dict[s
         ("jdbc:postgresql://h:x/d", "no URL"),
         ("jdbc:mysql://h/d?zeroDateTimeBehavior=convertToNull", "zeroDateTimeBehavior"),
         ("jdbc:sqlite:a.db?journal_mode=WAL", "journal_mode"),
-        ("jdbc:oracle:thin:@h:1521:orcl", "SQLAlchemy's own URL of oracle"),
-        ("jdbc:sqlserver://h;databaseName=d", "SQLAlchemy's own URL of sqlserver"),
-        ("postgresql://h/d?stringtype=unspecified", "stringtype are no parameters of libpq"),
+        ("jdbc:oracle:thin:@h:1521:orcl", "oracle give SQLAlchemy's URL"),
+        ("jdbc:sqlserver://h;databaseName=d", "sqlserver give SQLAlchemy's URL"),
+        ("postgresql://h/d?stringtype=unspecified", "stringtype are not parameters of libpq"),
         ("nothing", "no URL"),
     ],
 )
@@ -165,10 +165,10 @@ def test_which_tables_are_read(url: str, settings: dict[str, str], tables: list[
 @pytest.mark.parametrize(
     ("settings", "name", "said"),
     [
-        ({"table.include.list": "a("}, "table.include.list", "no regular expression"),
-        ({"table.include.list": "a", "table.whitelist": "a"}, "table.whitelist", "one of the two"),
-        ({"query": "SELECT 1", "query.masked": "SELECT 1"}, "query.masked", "Either"),
-        ({"query.masked": "SELECT 1", "table.whitelist": "a"}, "query", "beside a query"),
+        ({"table.include.list": "a("}, "table.include.list", "not a regular expression"),
+        ({"table.include.list": "a", "table.whitelist": "a"}, "table.whitelist", "not both"),
+        ({"query": "SELECT 1", "query.masked": "SELECT 1"}, "query.masked", "not both"),
+        ({"query.masked": "SELECT 1", "table.whitelist": "a"}, "query", "exclude each other"),
         ({"db.timezone": "Nowhere/Else"}, "db.timezone", "time zone"),
         (
             {"transaction.isolation.mode": "sql_server_snapshot"},

@@ -63,7 +63,7 @@ def test_an_expression_matches_the_whole_name_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("settings", "name", "said"),
     [
-        ({"table.include.list": "a(", "x": ""}, "table.include.list", "no regular expression"),
+        ({"table.include.list": "a(", "x": ""}, "table.include.list", "not a regular expression"),
         ({"column.exclude.list": "(?!a)b"}, "column.exclude.list", "look-ahead"),
         ({"schema.include.list": "a", "schema.exclude.list": "b"}, "schema.exclude.list", "give"),
         ({"table.include.list": "a", "table.exclude.list": "b"}, "table.exclude.list", "give one"),

@@ -231,7 +231,7 @@ def test_what_has_no_preview_says_why(worker: ConnectWorker) -> None:
     standard_input = ask(worker, "FileStreamSource", {"topic": "lines"})
     assert (standard_input.status, standard_input.body["message"]) == (
         400,
-        "FileStreamSourceConnector has no preview: lines of standard input are gone once read",
+        "FileStreamSourceConnector has no preview: standard input cannot be read a second time",
     )
     wrong = ask(worker, "FileStreamSource", {"file": "x"})
     assert wrong.status == 400

@@ -1,8 +1,8 @@
-"""Elasticsearch sink: records as documents, by id, so that one that comes twice changes nothing.
+"""Elasticsearch sink: writes records as documents by id, so a repeated record changes nothing.
 
-Names of the class and its settings are those of Confluent's connector. `documents.py` says what a
-record is to an index and does nothing; `sink_task.py` sends. Needs `millrace[elasticsearch]`, which
-is imported when a task starts.
+The names of the class and its settings are those of Confluent's connector. `documents.py`
+translates records to operations without IO; `sink_task.py` sends them. The connector needs
+`millrace[elasticsearch]`, which is imported when a task starts.
 """
 
 from connect.connectors.elasticsearch.sink import ElasticsearchSinkConnector

@@ -1,9 +1,9 @@
-"""What a record is to an index: a document with an id and a version, or the end of one. Pure.
+"""Translate a record to an operation on a document: index, update or delete. Does no IO.
 
-Two records with one key become one document. Its version is the record's offset (or what a header
-says) and only a higher one replaces it, so that records that come again, or late, change nothing.
-That holds as long as a key stays in its partition and the topic is not made anew: after that, use
-another index.
+Two records with the same key become one document. The version of a document is the record's offset,
+or the number in a header. Only a higher version replaces a document, so repeated or late records
+change nothing. This holds as long as a key stays in its partition and the topic is not recreated;
+after that, use another index.
 """
 
 import base64
@@ -38,7 +38,7 @@ _TEXT: Final = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignor
 
 
 class Operation(NamedTuple):
-    """One line or two of a bulk request."""
+    """One operation of a bulk request, of one or two lines."""
 
     record: SinkRecord
     index_name: str
@@ -50,7 +50,7 @@ class Operation(NamedTuple):
 
 
 class Documents:
-    """The settings, and records as operations under them."""
+    """Translates records to operations by the settings."""
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         self._is_key_ignored: bool = parsed["key.ignore"]
@@ -62,9 +62,9 @@ class Documents:
         self._indices = indices_of(parsed["topic.to.external.resource.mapping"])
 
     def index(self, topic: str) -> str:
-        """Return the index of a topic.
+        """Return the name of a topic's index.
 
-        Index names have no capital letters, do not begin with - or _, and are no . or ..
+        Elasticsearch allows no capital letters in it, no - or _ at its start, and neither . nor ..
         """
         if topic in self._indices:
             return self._indices[topic]
@@ -73,7 +73,7 @@ class Documents:
         return name.replace(".", "dot") if name in (".", "..") else name
 
     def operation(self, record: SinkRecord) -> Operation | None:
-        """Return what a record does; None when it does nothing. Raises DataException."""
+        """Return the operation of a record; None if it has no effect. Raise DataException."""
         if record.value is None:
             if self._on_null == "ignore":
                 return None
@@ -83,7 +83,7 @@ class Documents:
                     "behavior.on.null.values is fail"
                 )
             if self._ignores_key(record) or record.key is None:
-                # There is no document of this record: its id would be its own offset.
+                # No document can exist: its id would be the offset of this record.
                 return None
             return self._made(record, "delete", self._versioned(record))
         source = self._source(record)
@@ -113,11 +113,11 @@ class Documents:
             place = (record.topic, record.kafka_partition, record.kafka_offset)
             return "+".join(map(str, place))
         found = self._key(record)
-        # Elasticsearch would refuse the whole request, and every good document in it.
+        # Elasticsearch would refuse the whole request with all its documents.
         size = len(found.encode("utf-8", "surrogatepass"))
         if not 0 < size <= _MAX_ID_BYTES:
             raise DataException(
-                f"A document's id has 1 to {_MAX_ID_BYTES} bytes, the key has {size} at "
+                f"A document's id must have 1 to {_MAX_ID_BYTES} bytes, but the key has {size} at "
                 f"{_place(record)}"
             )
         return found
@@ -146,12 +146,12 @@ class Documents:
                 version = int(header.value) if header is not None else version
             except (TypeError, ValueError, OverflowError):
                 raise DataException(
-                    f"Header {self._version_header} is no number at {_place(record)}"
+                    f"Header {self._version_header} is not a number at {_place(record)}"
                 ) from None
             if not 0 <= version < _VERSION_END:
                 raise DataException(
-                    f"A version is a number from 0 to {_VERSION_END - 1}, header "
-                    f"{self._version_header} has another at {_place(record)}"
+                    f"A version is a number from 0 to {_VERSION_END - 1}, unlike header "
+                    f"{self._version_header} at {_place(record)}"
                 )
         return {"version": version, "version_type": "external"}
 
@@ -159,16 +159,18 @@ class Documents:
         try:
             source = self._plain(record.value)
         except (RecursionError, OverflowError, ValueError) as error:
-            raise DataException(f"The value has no JSON at {_place(record)}: {error}") from None
+            raise DataException(
+                f"The value is not valid JSON at {_place(record)}: {error}"
+            ) from None
         if not isinstance(source, dict):
             raise DataException(
-                f"A document is an object, found {type(record.value).__name__} at "
-                f"{_place(record)}: hoist it into a field"
+                f"The value, a {type(record.value).__name__}, does not become a JSON object "
+                f"at {_place(record)}: use the transformation HoistField"
             )
         return source
 
     def _plain(self, value: Any) -> Any:
-        """Return a value as JSON holds it: points in time in ms, bytes in base64."""
+        """Return a value in JSON's types: points in time as ms, bytes as base64."""
         match value:
             case Struct():
                 return {field.name: self._plain(one) for field, one in value.items()}
@@ -186,7 +188,7 @@ class Documents:
 
 
 def _plain_alone(value: Any) -> Any:
-    """Return a value that holds no others as JSON holds it."""
+    """Return a scalar value in JSON's types."""
     match value:
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(value).decode()
@@ -203,14 +205,14 @@ def _plain_alone(value: Any) -> Any:
 
 
 def mapping_of(schema: Schema) -> dict[str, Any]:
-    """Return a mapping for values of a schema."""
+    """Return Elasticsearch's mapping for values of a schema."""
     if schema.name in _LOGICAL:
         return {"type": _LOGICAL[schema.name]}
     match schema.type:
         case Type.STRUCT:
             return {"properties": {field.name: mapping_of(field.schema) for field in schema.fields}}
         case Type.ARRAY if schema.value_schema is not None:
-            # One value or many: the same to Elasticsearch.
+            # Elasticsearch has the same mapping for one value and for an array.
             return mapping_of(schema.value_schema)
         case Type.STRING:
             return dict(_TEXT)
@@ -219,9 +221,10 @@ def mapping_of(schema: Schema) -> dict[str, Any]:
 
 
 def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a mapping lacks, at any depth, as a mapping of their own.
+    """Return the properties that a mapping lacks, at any depth, as a mapping.
 
-    Where one has a field of a value and the other an object, the mapping stays: documents tell.
+    If one side has a value where the other has an object, the mapping is not changed; Elasticsearch
+    then refuses the documents that do not fit.
     """
     missing: dict[str, Any] = {}
     for name, one in wanted.items():
@@ -236,7 +239,7 @@ def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str
 
 
 def _mapped_at(mapped: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """Return the mapping at a name. A dot begins an inner name, where objects have fields."""
+    """Return the mapping of a field. A dot in the name leads into an object."""
     if name in mapped:
         found: Mapping[str, Any] = mapped[name]
         return found
@@ -248,7 +251,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise DataException(f"The value has no JSON: {error}") from None
+        raise DataException(f"The value cannot be written as JSON: {error}") from None
 
 
 def _place(record: SinkRecord) -> str:

@@ -1,4 +1,4 @@
-"""ElasticsearchSink: the connector, which only hands its settings to its tasks."""
+"""ElasticsearchSink: the connector, which passes its settings to its tasks."""
 
 import logging
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """A task of ElasticsearchSink: `put` returns when the documents are written.
 
-So offsets need no flush, and a batch that failed half way may come again whole. A server that is
-away or says it has too much to do is given time: the same records come again, `max.retries` times,
-and nothing is fetched meanwhile.
+So offsets need no flush, and a batch that was written in part may be written again. If a server is
+unreachable or busy, the worker waits and puts the same records again, `max.retries` times. It
+fetches no other records during that time.
 """
 
 import logging
@@ -38,16 +38,16 @@ _CONFLICT: Final = "version_conflict_engine_exception"
 _BAD_REQUEST: Final = 400
 _TOO_LARGE: Final = 413
 _OF_DOCUMENTS: Final = (_BAD_REQUEST, _TOO_LARGE)
-"""Statuses that say something of what was sent, and nothing of the server or of who asks."""
+"""Statuses that concern the documents, and not the server or the user's rights."""
 _MAX_BACKOFF_MS: Final = 60_000
 
 
 class _BusyError(Exception):
-    """The server will take it later."""
+    """The server is busy; a retry may succeed."""
 
 
 class ElasticsearchSinkTask(SinkTask):
-    """Owns the client, and which schemas the indices know."""
+    """Owns the client, and the set of indices and schemas that exist on the server."""
 
     kafka_class = "io.confluent.connect.elasticsearch.ElasticsearchSinkTask"
 
@@ -70,7 +70,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._schemaless: frozenset[str] = frozenset(parsed["topic.schema.ignore"])
         self._failures = 0
         self._reported: set[tuple[str, int | None, int]] = set()
-        """Records that were reported and may come again with others that were not taken."""
+        """Reported records; they may come again together with records that were not written."""
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         operations = list(self._operations(records))
@@ -84,7 +84,7 @@ class ElasticsearchSinkTask(SinkTask):
                 self._try_again(error)
             raise ConnectException(f"Elasticsearch refuses: {error}") from error
         except TransportError as error:
-            raise ConnectException(f"Elasticsearch cannot be asked: {error}") from error
+            raise ConnectException(f"Elasticsearch cannot be reached: {error}") from error
         self._failures = 0
         self._reported.clear()
 
@@ -105,12 +105,12 @@ class ElasticsearchSinkTask(SinkTask):
         if self._report(record, error):
             return
         if self._parsed["drop.invalid.message"]:
-            log.warning("record is left out error=%s", error)
+            log.warning("record is dropped error=%s", error)
         else:
             raise error
 
     def _report(self, record: SinkRecord, error: Exception) -> bool:
-        """Report a record once; returns False where no errors are tolerated."""
+        """Report a record once; return False if errors are not tolerated."""
         reporter = self.context.errant_record_reporter
         if reporter is None:
             return False
@@ -140,7 +140,7 @@ class ElasticsearchSinkTask(SinkTask):
             self._send_prepared(prepared)
 
     def _is_prepared(self, operation: Operation) -> bool:
-        """Have the index know the document's fields; a refusal of these is the document's own."""
+        """Add a document's fields to the index; return False if the server refuses them."""
         try:
             self._prepare(operation)
         except ApiError as error:
@@ -151,8 +151,9 @@ class ElasticsearchSinkTask(SinkTask):
         return True
 
     def _send_prepared(self, batch: Sequence[Operation]) -> None:
-        """Send a batch; one that is refused as a whole is sent in halves, so that one bad document
-        costs no other.
+        """Send a batch. If the server refuses it as a whole, send its halves.
+
+        So one bad document does not affect the others.
         """
         try:
             self._send_at_once(batch)
@@ -162,13 +163,13 @@ class ElasticsearchSinkTask(SinkTask):
             if len(batch) == 1:
                 self._refused(batch[0], _told(error))
                 return
-            log.warning("request is refused and sent in halves error=%s", error)
+            log.warning("request is refused, its halves are sent error=%s", error)
             middle = len(batch) // 2
             self._send_prepared(batch[:middle])
             self._send_prepared(batch[middle:])
 
     def _send_at_once(self, batch: Sequence[Operation]) -> None:
-        # Lines that are written already are sent as they are, which the client's types do not say.
+        # The client accepts serialized lines, although its types do not allow them.
         lines: list[Any] = [line for operation in batch for line in operation.lines]
         answer = self._client.bulk(operations=lines)
         if not answer["errors"]:
@@ -181,14 +182,14 @@ class ElasticsearchSinkTask(SinkTask):
             elif "error" in result:
                 self._refused(operation, result["error"], result["status"])
         if is_busy:
-            raise _BusyError("Elasticsearch has too much to do")
+            raise _BusyError("Elasticsearch is busy")
 
     def _refused(
         self, operation: Operation, error: Mapping[str, Any], status: int = _BAD_REQUEST
     ) -> None:
         kind = error["type"]
         if kind == _CONFLICT:
-            log.debug("a newer document is there already record=%s", operation.record)
+            log.debug("a newer document exists record=%s", operation.record)
             return
         said = ConnectException(f"Elasticsearch refuses a document: {kind}: {error.get('reason')}")
         behavior = self._parsed["behavior.on.malformed.documents"].lower()
@@ -198,14 +199,14 @@ class ElasticsearchSinkTask(SinkTask):
             return
         if behavior != "fail":
             level = logging.WARNING if behavior == "warn" else logging.DEBUG
-            log.log(level, "document is left out error=%s", said)
+            log.log(level, "document is dropped error=%s", said)
         else:
             raise said
 
     # --- indices ---
 
     def _prepare(self, operation: Operation) -> None:
-        """Have the index, and have it know the schema's fields."""
+        """Create the index if it is missing, and add the schema's fields to its mapping."""
         schema = operation.record.value_schema
         ignores = self._parsed["schema.ignore"] or operation.record.topic in self._schemaless
         is_told = not ignores and schema is not None
@@ -236,14 +237,14 @@ class ElasticsearchSinkTask(SinkTask):
         self._failures += 1
         if self._failures > self._parsed["max.retries"]:
             self._failures = 0
-            raise ConnectException(f"Elasticsearch does not take it: {error}") from error
+            raise ConnectException(f"The request to Elasticsearch failed: {error}") from error
         wait_ms = self._parsed["retry.backoff.ms"] * 2 ** (self._failures - 1)
         self.context.timeout(min(wait_ms, _MAX_BACKOFF_MS))
-        raise RetriableException(f"Elasticsearch does not take it: {error}") from error
+        raise RetriableException(f"The request to Elasticsearch failed: {error}") from error
 
 
 def _told(error: ApiError) -> dict[str, Any]:
-    """Return what an answer says of an error, as an item of a bulk's answer says it."""
+    """Return the error of a response in the form of an item in a bulk response."""
     body = error.body if isinstance(error.body, dict) else {}
     said = body.get("error")
     found = said if isinstance(said, dict) else {}

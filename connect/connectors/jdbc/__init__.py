@@ -1,14 +1,14 @@
-"""JDBC source and sink: tables as topics and topics as tables, through SQLAlchemy.
+"""JDBC source and sink: they copy tables to topics and topics to tables, through SQLAlchemy.
 
-Names of classes, settings and offsets are those of Confluent's JDBC connectors, so that their
-configurations work: `jdbc:postgresql://host/db` and `jdbc:sqlite:file` are understood beside
-SQLAlchemy's own URLs. SQLite is always there, PostgreSQL with `millrace[postgresql]`, any other
-database with its driver. SQLAlchemy is imported when a task starts, not before.
+The names of classes, settings and offsets are those of Confluent's JDBC connectors, so their
+configurations work: a URL may be `jdbc:postgresql://host/db`, `jdbc:sqlite:file` or SQLAlchemy's
+own. SQLite needs no driver, PostgreSQL needs `millrace[postgresql]`, any other database its driver.
+SQLAlchemy is imported when a task starts.
 
-`addresses.py` reads addresses, `table_lists.py` says which tables there are, `source_task.py` reads
-them, `sink_task.py` writes; `table_schemas.py` says which column is which schema, `zones.py` and
-`moments.py` which moment a date and time is. SOURCE-SETTINGS.md and SINK-SETTINGS.md say what
-becomes of each of the originals' settings.
+`addresses.py` parses addresses, `table_lists.py` finds the tables, `source_task.py` reads them and
+`sink_task.py` writes. `table_schemas.py` maps columns to schemas; `zones.py` and `moments.py` map
+dates and times to points in time. SOURCE-SETTINGS.md and SINK-SETTINGS.md list the outcome of each
+setting of Confluent's connectors.
 """
 
 from connect.connectors.jdbc.sink import JdbcSinkConnector

@@ -1,7 +1,7 @@
-"""Addresses of databases: JDBC's and SQLAlchemy's, as what SQLAlchemy connects with. Pure.
+"""Translate addresses of databases, JDBC URLs and SQLAlchemy's, for SQLAlchemy. Does no IO.
 
-A parameter of a JDBC address is translated, or it only tunes the driver and is left out, or the
-address is refused: a driver that is not told of it would do something else than was asked for.
+A parameter of a JDBC URL is translated, or ignored if it only tunes the driver. With any other
+parameter the address is refused: without it the driver would not do what the user asked for.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _SCHEMES: Final = {
 _PORTS: Final = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 
 _SAME: Final = {
-    # What libpq calls them. (PostgreSQL's driver for Java, "Connection Parameters".)
+    # JDBC's names and libpq's. (Source: PostgreSQL's driver for Java, "Connection Parameters".)
     "ApplicationName": "application_name",
     "sslmode": "sslmode",
     "sslcert": "sslcert",
@@ -54,7 +54,7 @@ preparedStatementCacheQueries preparedStatementCacheSizeMiB protocolVersion
 quoteReturningIdentifiers reWriteBatchedInserts readOnlyMode receiveBufferSize sendBufferSize
 socketTimeout sslResponseTimeout stringtype tcpKeepAlive tcpNoDelay unknownLength
 """
-"""stringtype is among them: texts go without a type, which the server finds, into any column."""
+"""`stringtype` has no effect: strings are sent without a type, and fit into any column."""
 _TUNES_MYSQL: Final = """
 allowPublicKeyRetrieval autoReconnect cachePrepStmts cacheServerConfiguration characterEncoding
 elideSetAutoCommits maintainTimeStats nullCatalogMeansCurrent prepStmtCacheSize
@@ -69,7 +69,7 @@ _TRUSTING: Final = "org.postgresql.ssl.NonValidatingFactory"
 
 
 class Address(NamedTuple):
-    """Where a database is, what its driver is told beside, and what it is not told."""
+    """The URL of a database, further arguments for its driver, and ignored parameters."""
 
     url: URL
     arguments: dict[str, Any]
@@ -77,9 +77,9 @@ class Address(NamedTuple):
 
 
 def address_of(text: str) -> Address:
-    """Return what an address says.
+    """Parse an address.
 
-    Raises ConfigException, which does not repeat the address: it may hold a password.
+    Raise ConfigException, whose message does not contain the address: it may hold a password.
     """
     try:
         if not text.startswith("jdbc:"):
@@ -92,8 +92,8 @@ def address_of(text: str) -> Address:
     except (ArgumentError, ValueError):
         raise ConfigException.of_value(_URL, "[hidden]", "no URL") from None
     raise ConfigException(
-        f"{_URL}: JDBC's addresses are understood of postgresql, mysql, mariadb and sqlite; give "
-        f"SQLAlchemy's own URL of {name[:40]}, with its driver installed"
+        f"{_URL}: JDBC URLs are supported for postgresql, mysql, mariadb and sqlite; for "
+        f"{name[:40]} give SQLAlchemy's URL, with its driver installed"
     )
 
 
@@ -102,7 +102,7 @@ def _of_sqlalchemy(text: str) -> Address:
     url = make_url(f"{_SCHEMES.get(name, name)}{colon}{rest}")
     if url.get_backend_name() == "postgresql":
         unknown = sorted(set(url.query) - _libpq_names() - {"user", "password", "host", "port"})
-        _refuse(unknown, "are no parameters of libpq")
+        _refuse(unknown, "are not parameters of libpq")
     return Address(url, {})
 
 
@@ -165,7 +165,7 @@ def _postgresql(told: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _for_libpq(name: str, value: str, told: Mapping[str, str]) -> dict[str, str] | None:
-    """Return a parameter as libpq has it; None for one that it has not."""
+    """Return libpq's form of a parameter; None if libpq lacks it."""
     found: dict[str, str] | None = {}
     match name:
         case "user" | "password" | "options" | "currentSchema":
@@ -187,7 +187,7 @@ def _for_libpq(name: str, value: str, told: Mapping[str, str]) -> dict[str, str]
 
 
 def _escaped(value: str) -> str:
-    """Write a value as an option on a command line: a blank is written with a backslash."""
+    """Return a value as a command-line option; blanks are escaped with a backslash."""
     return value.replace("\\", "\\\\").replace(" ", "\\ ")
 
 

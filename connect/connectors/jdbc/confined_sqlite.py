@@ -1,7 +1,7 @@
-"""A connection to SQLite that opens no other file than its database.
+"""A connection to SQLite that opens no file besides its database.
 
-A source's `query` is any statement, and ATTACH or VACUUM INTO would read and write files that the
-worker's `file.allowed.directories` does not name.
+A source's `query` may be any statement. ATTACH or VACUUM INTO could read and write files outside
+the worker's `file.allowed.directories`.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ConfinedConnection(sqlite3.Connection):
-    """Refuses ATTACH, and with it VACUUM, as "not authorized"."""
+    """Refuses ATTACH, and therefore VACUUM, with the error "not authorized"."""
 
     def __init__(self, *told: Any, **more: Any) -> None:
         super().__init__(*told, **more)

@@ -1,4 +1,4 @@
-"""How a database is reached: the settings both connectors share, and the URL they come to."""
+"""The connection to a database: the settings that both connectors share, and their URL."""
 
 import logging
 from collections.abc import Mapping
@@ -24,20 +24,20 @@ LEVELS: Final = (
     "default", "read_uncommited", "read_uncommitted", "read_commited", "read_committed",
     "repeatable_read", "serializable",
 )  # fmt: skip
-"""Of transaction.isolation.mode; the original writes two of them with one t."""
+"""Values of transaction.isolation.mode; Confluent's connector spells two of them with one t."""
 _LEVELS: Final = {
     name: name.replace("commited", "committed").replace("_", " ").upper() for name in LEVELS[1:]
 }
 
 
 def with_connection_settings(config: ConfigDef) -> ConfigDef:
-    """Add the settings that say which database it is."""
+    """Add the settings of the connection to a definition of settings."""
     return (
         config.define(
             "connection.url",
             Type.PASSWORD,
             Importance.HIGH,
-            "The database: sqlite:///file.db, postgresql://host/db, or jdbc:... of the same.",
+            "The database: sqlite:///file.db, postgresql://host/db, or a JDBC URL.",
             validator=NonEmptyString(),
             group="Database",
         )
@@ -45,7 +45,7 @@ def with_connection_settings(config: ConfigDef) -> ConfigDef:
             "connection.user",
             Type.STRING,
             Importance.HIGH,
-            "Who to be there.",
+            "The name of the database user.",
             default=None,
             group="Database",
         )
@@ -70,7 +70,7 @@ def with_connection_settings(config: ConfigDef) -> ConfigDef:
 
 
 def address_in(settings: Mapping[str, Any]) -> "Address":
-    """Return where a database is; raises ConfigException for an address that is not understood."""
+    """Return the address of a database; raise ConfigException if it cannot be understood."""
     from connect.connectors.jdbc.addresses import address_of
 
     address = address_of(settings["connection.url"].value)
@@ -89,12 +89,12 @@ def address_in(settings: Mapping[str, Any]) -> "Address":
 
 
 def url_of(settings: Mapping[str, Any]) -> "URL":
-    """Return SQLAlchemy's URL of a database; raises ConfigException for what is none."""
+    """Return SQLAlchemy's URL of a database; raise ConfigException for an invalid address."""
     return address_in(settings).url
 
 
 def address_mistake(settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return what is wrong with the address of a database."""
+    """Return the setting with an invalid address, and why; None if the address is valid."""
     from sqlalchemy.exc import NoSuchModuleError
 
     try:
@@ -104,12 +104,12 @@ def address_mistake(settings: Mapping[str, Any]) -> tuple[str, str] | None:
     try:
         url.get_dialect().import_dbapi()
     except (NoSuchModuleError, ModuleNotFoundError) as error:
-        return "connection.url", f"connection.url: no driver for {url.drivername} is there: {error}"
+        return "connection.url", f"connection.url: no driver {url.drivername} is installed: {error}"
     return None
 
 
 def _require_allowed(url: "URL", arguments: Mapping[str, Any]) -> None:
-    """Raises ConfigException for a file that the worker does not allow."""
+    """Raise ConfigException for a file that the worker does not allow."""
     for name in _FILES:
         for path in (arguments.get(name), url.query.get(name)):
             if isinstance(path, str) and path:
@@ -118,14 +118,14 @@ def _require_allowed(url: "URL", arguments: Mapping[str, Any]) -> None:
         return
     if "uri" in url.query or (url.database or "").startswith("file:"):
         raise ConfigException(
-            "connection.url: SQLite's own URIs (file:...) are not taken: a path is"
+            "connection.url: SQLite's URIs (file:...) are not supported: give a path"
         )
     if url.database and url.database != ":memory:":
         allowed_path("connection.url", url.database)
 
 
 def engine_of(settings: Mapping[str, Any]) -> "Engine":
-    """Make what connects; nothing is connected yet. Raises ConfigException."""
+    """Return an engine, which is not connected yet. Raise ConfigException."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
     from sqlalchemy.pool import NullPool
@@ -136,11 +136,11 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
     arguments: dict[str, Any] = dict(told)
     match url.get_backend_name():
         case "sqlite":
-            # A task that is told to stop is closed from another thread.
+            # Another thread closes the connection of a task that stops.
             arguments |= {"check_same_thread": False, "timeout": 30, "factory": ConfinedConnection}
         case "postgresql":
-            # Points in time without a zone are db.timezone's, whatever the server thinks. libpq
-            # takes one text of options: those of the address come first.
+            # Times without a zone are in db.timezone, so the server's own zone must not count.
+            # libpq takes all options as one string: those of the address come first.
             options = arguments.get("options") or url.query.get("options") or ""
             url = url.difference_update_query(("options",))
             arguments["options"] = f"{options} {_SESSION}".strip()

@@ -1,4 +1,4 @@
-"""Which errors of a database pass, and which no second attempt can mend."""
+"""Classify database errors: those that a retry may cure, and all others."""
 
 import re
 import sqlite3
@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 _PASSING_CLASSES: Final = ("08", "40", "53", "57")
-"""Connection, rollback (deadlock, serialization), lack of resources, intervention of an operator.
+"""Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator.
 
 (PostgreSQL's documentation, appendix A.)
 """
@@ -30,12 +30,12 @@ _SQLITE_PASSING: Final = frozenset(
 
 
 def may_pass(error: DBAPIError) -> bool:
-    """Tell whether the same may succeed later: the database is away, busy or short of something."""
+    """Return whether a retry may succeed: the database is unreachable, busy or out of resources."""
     original = error.orig
     if error.connection_invalidated:
         return True
     if isinstance(original, sqlite3.Error):
-        # The extended code has the plain one in its lowest byte.
+        # The lowest byte of SQLite's extended code is the primary code.
         return (getattr(original, "sqlite_errorcode", 0) & 0xFF) in _SQLITE_PASSING
     state = getattr(original, "sqlstate", None)
     if state:
@@ -46,12 +46,12 @@ def may_pass(error: DBAPIError) -> bool:
 
 
 def _is_turned_away(text: str) -> bool:
-    """Tell whether a server answered that it will not have us, as for a wrong password."""
+    """Return whether a server refused the connection, for example for a wrong password."""
     if "invalid connection option" in text or "does not support SSL" in text:
         return True
     return "FATAL:" in text and _NO_CONNECTION.search(text) is None
 
 
 def said_by(error: DBAPIError) -> str:
-    """Return the database's own message: SQLAlchemy's has the statement and its values as well."""
+    """Return the database's message without the statement and its values, which SQLAlchemy adds."""
     return " ".join(str(error.orig).split())

@@ -1,4 +1,6 @@
-"""What a column that holds a date and a time becomes: `timestamp.granularity`. Pure."""
+"""`timestamp.granularity`: the schema and value of a column with a date and a time.
+
+No code here does IO."""
 
 import datetime
 from collections.abc import Callable
@@ -13,7 +15,7 @@ _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 
 def moment_of(value: Any, zone: Zone) -> datetime.datetime:
-    """Return the moment that a driver's value is; SQLite has texts, or milliseconds since 1970."""
+    """Return the point in time of a driver's value; SQLite has strings, or ms since 1970."""
     if isinstance(value, int) and not isinstance(value, bool):
         return _EPOCH + datetime.timedelta(milliseconds=value)
     if isinstance(value, str):
@@ -22,7 +24,7 @@ def moment_of(value: Any, zone: Zone) -> datetime.datetime:
 
 
 def _in_utc(value: Any) -> datetime.datetime:
-    """Do what `moment_of` does in UTC, quickly."""
+    """Return the same as `moment_of` in UTC, but faster."""
     if type(value) is str:
         value = datetime.datetime.fromisoformat(value)
     if type(value) is datetime.datetime and value.tzinfo is None:
@@ -33,7 +35,7 @@ def _in_utc(value: Any) -> datetime.datetime:
 def moment_schema(
     granularity: str, zone: Zone, *, optional: bool
 ) -> tuple[Schema, Callable[[Any], Any]]:
-    """Return the schema of moments, and how a driver's value becomes one of it."""
+    """Return the schema of a granularity, and the function that converts a driver's value to it."""
     if granularity == "connect_logical":
         read = _in_utc if zone is datetime.UTC else partial(moment_of, zone=zone)
         return Schema.timestamp(optional=optional), read

@@ -1,6 +1,6 @@
-"""What a record is to a table: its columns, its key, and whether the row is written or deleted.
+"""Translate a record to a row: its columns, its key, and whether it is written or deleted.
 
-Pure: `row_of` looks at a record and the settings, `Row` says what is to be done.
+`row_of` decides from the record and the settings; the result is a `Row`. No code here does IO.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,23 +16,23 @@ _STRING, _INT32, _INT64 = Schema.string(), Schema.int32(), Schema.int64()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of one table. `values` is None when the row is to be deleted."""
+    """A row to write to a table, or to delete: then `values` is None."""
 
     table: str
     keys: dict[str, Schema]
     columns: dict[str, Schema]
-    """Those of the key, too."""
+    """All columns, with those of the key."""
     values: dict[str, Any] | None
     key_values: dict[str, Any]
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Rows of one shape can be written by one statement."""
+        """One statement can write all rows with the same shape."""
         return self.table, self.values is None, tuple(self.columns)
 
 
 def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
-    """Return the row of a record; raises ConnectException when the settings ask more of it."""
+    """Return the row of a record; raise ConnectException if it lacks what the settings need."""
     table = parsed["table.name.format"].replace("${topic}", record.topic)
     if record.value is None:
         if not parsed["delete.enabled"]:
@@ -45,8 +45,8 @@ def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
         return _of_text(record, table, parsed)
     if not isinstance(record.value, Struct):
         raise ConnectException(
-            f"{_place(record)} needs a value that is a struct, with a schema: use a converter with "
-            "schemas"
+            f"{_place(record)} must have a struct with a schema as its value: use a converter "
+            "with schemas"
         )
     keys, key_values = _key(record, record.value, parsed)
     columns, values = dict(keys), dict(key_values)
@@ -61,7 +61,7 @@ def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:
 
 
 def _items(struct: Struct, parsed: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
-    """Give fields and values; a null of a field that has a default as the settings say."""
+    """Yield fields and values; replace a null by its field's default if the settings say so."""
     if parsed["replace.null.with.default"]:
         yield from struct.items()
         return
@@ -70,7 +70,7 @@ def _items(struct: Struct, parsed: Mapping[str, Any]) -> Iterator[tuple[Field, A
 
 
 def _of_text(record: SinkRecord, table: str, parsed: Mapping[str, Any]) -> Row:
-    """Return the row of a value that is a text: one column beside those of the key."""
+    """Return the row of a string value: one column besides those of the key."""
     schema = record.value_schema
     assert schema is not None
     empty = Struct(Schema.struct({}), {})
@@ -108,10 +108,10 @@ def _record_key(record: SinkRecord, names: list[str]) -> tuple[dict[str, Schema]
     if isinstance(key, Struct):
         return _fields(key, names, record)
     if key is None or schema is None:
-        raise ConnectException(f"{_place(record)} has no key with a schema, as pk.mode wants it")
+        raise ConnectException(f"{_place(record)} has no key with a schema, which pk.mode needs")
     if not schema.type.is_primitive or len(names) != 1:
         raise ConnectException(
-            f"{_place(record)}: a key that is no struct needs one name in pk.fields"
+            f"{_place(record)}: a key that is not a struct needs one name in pk.fields"
         )
     return {names[0]: schema}, {names[0]: key}
 

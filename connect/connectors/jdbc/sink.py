@@ -1,4 +1,4 @@
-"""JdbcSink: the connector, which only hands its settings to its tasks."""
+"""JdbcSink: the connector, which passes its settings to its tasks."""
 
 import logging
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class JdbcSinkConnector(SinkConnector):
         try:
             wrong = mistake_in(SINK_CONFIG.parse(settings))
         except ConfigException:
-            # What one setting alone says wrong is told already.
+            # Errors of single settings are in the list already.
             return values
         if wrong is not None:
             values[wrong[0]].error_messages.append(wrong[1])
@@ -47,7 +47,7 @@ class JdbcSinkConnector(SinkConnector):
     def start(self, settings: Settings) -> None:
         SINK.require(settings)
         for sentence in (*SINK.warnings(settings), *SINK.unknown(settings, SINK_CONFIG)):
-            log.warning("setting is without effect: %s", sentence)
+            log.warning("setting has no effect: %s", sentence)
         wrong = mistake_in(SINK_CONFIG.parse(settings))
         if wrong is not None:
             raise ConfigException(f"{wrong[0]}: {wrong[1]}")
@@ -68,11 +68,11 @@ class JdbcSinkConnector(SinkConnector):
 
 
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the setting that does not go with the others, and why; None when all is well."""
+    """Return the name of a setting that contradicts the others, and why; None if there is none."""
     if parsed["delete.enabled"] and parsed["pk.mode"] != "record_key":
         return "delete.enabled", "Deletes need pk.mode=record_key."
     if parsed["insert.mode"] != "insert" and parsed["pk.mode"] == "none":
         return "insert.mode", f"{parsed['insert.mode']} needs a primary key: set pk.mode."
     if parsed["pk.mode"] == "kafka" and len(parsed["pk.fields"]) not in (0, 3):
-        return "pk.fields", "With pk.mode=kafka: three names, or none."
+        return "pk.fields", "With pk.mode=kafka give three names, or none."
     return address_mistake(parsed)

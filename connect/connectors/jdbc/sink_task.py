@@ -1,9 +1,9 @@
-"""A task of JdbcSink: records as rows, each `put` in one transaction.
+"""A task of JdbcSink writes records as rows; each `put` is one transaction.
 
-Rows are written in the order of their records; those of one shape that follow one another go in
-one statement. What `put` has returned for is committed, so offsets need no flush. A database that
-is away: the same records come again, `max.retries` times. A row the database refuses for what it
-holds is told to the reporter of single records, when errors are tolerated, and the others go on.
+Rows are written in the order of their records; one statement writes successive rows of the same
+shape. The transaction is committed when `put` returns, so offsets need no flush. If the database is
+unreachable, the worker puts the same records again, `max.retries` times. If errors are tolerated, a
+row that the database refuses for its values is reported, and the other rows are written.
 """
 
 import logging
@@ -27,7 +27,7 @@ Pair = tuple[SinkRecord, Row]
 
 
 class JdbcSinkTask(SinkTask):
-    """Owns one connection."""
+    """Owns one connection to the database."""
 
     kafka_class = "io.confluent.connect.jdbc.sink.JdbcSinkTask"
 
@@ -51,7 +51,7 @@ class JdbcSinkTask(SinkTask):
         except (IntegrityError, DataError) as error:
             self._forget()
             if self.context.errant_record_reporter is None:
-                raise ConnectException(f"A row is refused: {said_by(error)}") from error
+                raise ConnectException(f"The database refuses a row: {said_by(error)}") from error
             self._write_one_by_one(pairs)
         except DBAPIError as error:
             self._write_again(pairs, error)
@@ -89,9 +89,9 @@ class JdbcSinkTask(SinkTask):
         self._connection.commit()
 
     def _write_again(self, pairs: list[Pair], error: DBAPIError) -> None:
-        """Write once more if what was taken for known of the tables may have been wrong.
+        """Write once more if the cached columns of the tables may be out of date.
 
-        Raises RetriableException for what may pass, ConnectException for what will not.
+        Raise RetriableException if a retry may succeed, ConnectException if not.
         """
         was_known = self._tables.is_known
         self._forget()
@@ -109,13 +109,15 @@ class JdbcSinkTask(SinkTask):
                 self._write([pair])
             except (IntegrityError, DataError) as error:
                 self._forget()
-                self._report(pair[0], ConnectException(f"The row is refused: {said_by(error)}"))
+                self._report(
+                    pair[0], ConnectException(f"The database refuses the row: {said_by(error)}")
+                )
             except DBAPIError as error:
                 self._forget()
                 self._try_again(error)
 
     def _try_again(self, error: DBAPIError) -> None:
-        """Raises RetriableException, or ConnectException when no attempt more is to be made."""
+        """Raise RetriableException, or ConnectException if no retry is left."""
         said = f"The database cannot be written to: {said_by(error)}"
         if self._retries_left == 0 or not may_pass(error):
             raise ConnectException(said) from error
@@ -124,7 +126,7 @@ class JdbcSinkTask(SinkTask):
         raise RetriableException(said) from error
 
     def _forget(self) -> None:
-        """Let go of the connection, with what it has not committed."""
+        """Close the connection, which rolls back its transaction."""
         self._tables.forget()
         connection, self._connection = self._connection, None
         if connection is None:
@@ -132,4 +134,4 @@ class JdbcSinkTask(SinkTask):
         try:
             connection.close()
         except SQLAlchemyError as error:
-            log.info("connection was gone already error=%s", error)
+            log.info("connection was closed already error=%s", error)

@@ -1,4 +1,4 @@
-"""JdbcSource: which tables there are, and which task reads which."""
+"""JdbcSource: it finds the tables and divides them among its tasks."""
 
 import logging
 import threading
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class JdbcSourceConnector(SourceConnector):
-    """Owns the list of tables; a thread looks whether it has changed."""
+    """Owns the list of tables; a thread checks whether the list has changed."""
 
     kafka_class = "io.confluent.connect.jdbc.JdbcSourceConnector"
 
@@ -54,7 +54,7 @@ class JdbcSourceConnector(SourceConnector):
         try:
             wrong = mistake_in(SOURCE_CONFIG.parse(settings))
         except ConfigException:
-            # What one setting alone says wrong is told already.
+            # Errors of single settings are in the list already.
             return values
         if wrong is not None:
             values[wrong[0]].error_messages.append(wrong[1])
@@ -64,7 +64,7 @@ class JdbcSourceConnector(SourceConnector):
         super().start(settings)
         SOURCE.require(settings)
         for sentence in (*SOURCE.warnings(settings), *SOURCE.unknown(settings, SOURCE_CONFIG)):
-            log.warning("setting is without effect: %s", sentence)
+            log.warning("setting has no effect: %s", sentence)
         self._parsed = SOURCE_CONFIG.parse(settings)
         wrong = mistake_in(self._parsed)
         if wrong is not None:
@@ -94,7 +94,7 @@ class JdbcSourceConnector(SourceConnector):
         if query_in(self._parsed) or self._tables:
             return None
         return (
-            "There is no table to read: none in the database is one that schema.pattern and the "
+            "There is no table to read: no table in the database matches schema.pattern and the "
             "lists of tables let pass. The connector looks again every table.poll.interval.ms."
         )
 
@@ -103,7 +103,7 @@ class JdbcSourceConnector(SourceConnector):
         self._engine.dispose()
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
-        # What bulk has read is not known afterwards: it is read again.
+        # Mode bulk has no offsets: it reads all rows again.
         is_bulk = settings.get("mode") == BULK
         return ExactlyOnceSupport.UNSUPPORTED if is_bulk else ExactlyOnceSupport.SUPPORTED
 
@@ -114,9 +114,9 @@ class JdbcSourceConnector(SourceConnector):
     ) -> bool:
         for partition, offset in offsets:
             if not partition or not {"table", "query"} & set(partition):
-                raise ConnectException("Partitions have to name a table or a query")
+                raise ConnectException("Partitions must name a table or a query")
             if offset is not None and not {INCREMENTING, TIMESTAMP} & set(offset):
-                raise ConnectException(f"Offsets hold {INCREMENTING}, {TIMESTAMP}, or both")
+                raise ConnectException(f"Offsets must have {INCREMENTING}, {TIMESTAMP}, or both")
         return True
 
     def _found_tables(self) -> list[str]:
@@ -126,7 +126,7 @@ class JdbcSourceConnector(SourceConnector):
             return tables_in(self._engine, self._parsed)
         except SQLAlchemyError as error:
             raise ConnectException(
-                f"The database cannot be asked for its tables: {error}"
+                f"The tables of the database cannot be listed: {error}"
             ) from None
 
     def _watch(self) -> None:
@@ -134,7 +134,7 @@ class JdbcSourceConnector(SourceConnector):
             try:
                 found = self._found_tables()
             except ConnectException as error:
-                log.warning("tables are not known just now error=%s", error)
+                log.warning("tables cannot be listed error=%s", error)
                 continue
             if found != self._tables and not self._stopping.is_set():
                 log.info("tables have changed before=%s now=%s", self._tables, found)
@@ -143,12 +143,12 @@ class JdbcSourceConnector(SourceConnector):
 
 
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the setting that does not go with the others, and why; None when all is well."""
+    """Return the name of a setting that contradicts the others, and why; None if there is none."""
     listed = [name for name in parsed if name.startswith("table.") and name.endswith("list")]
     if parsed["query"] and parsed["query.masked"] is not None:
-        return "query.masked", "Either query or query.masked."
+        return "query.masked", "Give query or query.masked, not both."
     if query_in(parsed) and any(parsed[name] for name in listed):
-        return "query", "Tables cannot be listed beside a query."
+        return "query", "Lists of tables and a query exclude each other."
     if parsed["mode"] in (TIMESTAMP, BOTH) and not parsed["timestamp.column.name"]:
         return "timestamp.column.name", f"Mode {parsed['mode']} needs a timestamp column."
     if parsed["table.whitelist"] and parsed["table.blacklist"]:
@@ -156,5 +156,5 @@ def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
     older = parsed["table.whitelist"] or parsed["table.blacklist"]
     if older and (parsed["table.include.list"] or parsed["table.exclude.list"]):
         name = "table.blacklist" if parsed["table.blacklist"] else "table.whitelist"
-        return name, "table.include.list has expressions instead: give one of the two."
+        return name, "Give table.whitelist or the lists of expressions, not both."
     return list_mistake(parsed) or address_mistake(parsed)

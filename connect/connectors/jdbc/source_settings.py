@@ -25,90 +25,91 @@ GRANULARITIES: Final = (
     "nanos_string", "nanos_iso_datetime_string",
 )  # fmt: skip
 _MODES = (
-    "How changes are found. bulk reads everything each time; incrementing finds new rows by a "
-    "column that only grows, timestamp new and changed ones by columns that hold the last change; "
-    "timestamp+incrementing uses both and is the surest."
+    "How changes are found. bulk reads all rows each time. incrementing finds new rows by a column "
+    "that only grows. timestamp finds new and changed rows by columns with the time of the last "
+    "change. timestamp+incrementing uses both and is the most reliable."
 )
 SOURCE_CONFIG: Final = (
     with_connection_settings(ConfigDef())
     .define("mode", Type.STRING, Importance.HIGH, _MODES,
             validator=ValidString(BULK, TIMESTAMP, INCREMENTING, BOTH), group="Mode")
     .define("incrementing.column.name", Type.STRING, Importance.MEDIUM,
-            "The column that only grows. Empty: the one the database counts.",
+            "The column that only grows. Empty: the table's auto-increment column.",
             default="", group="Mode")
     .define("timestamp.column.name", Type.LIST, Importance.MEDIUM,
-            "The columns that hold the last change; the first that is not null counts.",
+            "The columns with the time of the last change; the first that is not null counts.",
             default=[], group="Mode")
     .define("timestamp.initial", Type.LONG, Importance.LOW,
-            "From when on changes are read the first time, in ms since 1970. -1: from now on.",
+            "The time from which the first query reads changes, in ms since 1970. -1: its start.",
             default=None, group="Mode")
     .define("timestamp.delay.interval.ms", Type.LONG, Importance.HIGH,
-            "How old a change has to be to be read, so that transactions that began earlier and "
-            "end later are not missed.", default=0, validator=Range(0), group="Mode")
+            "How old a change must be before it is read. A delay gives transactions that began "
+            "earlier the time to commit.", default=0, validator=Range(0), group="Mode")
     .define("validate.non.null", Type.BOOLEAN, Importance.LOW,
-            "Whether to refuse columns of the mode that may be null.", default=True, group="Mode")
+            "Whether nullable columns are refused for the mode.", default=True, group="Mode")
     .define("query", Type.STRING, Importance.MEDIUM,
-            "What to read instead of tables, as one SELECT. Its topic is topic.prefix alone.",
+            "A SELECT to read instead of tables. The name of its topic is topic.prefix.",
             default="", group="Tables")
     .define("query.masked", Type.PASSWORD, Importance.MEDIUM,
-            "The same as query, and not shown.", default=None, group="Tables")
+            "The same as query, but hidden in displayed settings.", default=None, group="Tables")
     .define("query.suffix", Type.STRING, Importance.LOW,
-            "SQL that ends each query, as LIMIT 1000.", default="", group="Tables")
+            "SQL at the end of each query, such as LIMIT 1000.", default="", group="Tables")
     .define("table.types", Type.LIST, Importance.LOW,
             "TABLE, VIEW, or both.", default=["TABLE"], validator=ValidList("TABLE", "VIEW"),
             group="Tables")
     .define("transaction.isolation.mode", Type.STRING, Importance.LOW,
-            "The isolation level of what is read.", default="default",
+            "The isolation level of the queries.", default="default",
             validator=CaseInsensitiveValidString(*LEVELS), group="Tables")
     .define("timestamp.granularity", Type.STRING, Importance.LOW,
-            "What a column that holds a date and a time becomes.", default="connect_logical",
+            "The type of values with a date and a time.", default="connect_logical",
             validator=ValidString(*GRANULARITIES), group="Topics")
     .define("numeric.precision.mapping", Type.BOOLEAN, Importance.LOW,
-            "The older form of numeric.mapping=precision_only.", default=False, group="Topics")
+            "An older name for numeric.mapping=precision_only.", default=False, group="Topics")
     .define("table.whitelist", Type.LIST, Importance.MEDIUM,
-            "The tables to read, as table or schema.table; all when empty.",
+            "The tables to read, as table or schema.table; empty: all tables.",
             default=[], group="Tables")
     .define("table.include.list", Type.LIST, Importance.MEDIUM,
-            "The same under its newer name.", default=[], group="Tables")
+            "Regular expressions for the tables to read.", default=[], group="Tables")
     .define("table.blacklist", Type.LIST, Importance.MEDIUM,
             "The tables not to read.", default=[], group="Tables")
     .define("table.exclude.list", Type.LIST, Importance.MEDIUM,
-            "The same under its newer name.", default=[], group="Tables")
+            "Regular expressions for the tables not to read.", default=[], group="Tables")
     .define("schema.pattern", Type.STRING, Importance.HIGH,
-            "The database's schema whose tables are read; its default when empty.",
+            "A pattern, as for LIKE, of the schemas whose tables are read; empty: all schemas.",
             default=None, group="Tables")
     .define("table.poll.interval.ms", Type.LONG, Importance.LOW,
-            "How often to look for new tables.", default=60_000, validator=Range(1),
+            "The interval between searches for new tables.", default=60_000, validator=Range(1),
             group="Tables")
     .define("topic.prefix", Type.STRING, Importance.HIGH,
-            "What stands before a table's name to make its topic.", group="Topics")
+            "The prefix that makes a topic's name from a table's name.", group="Topics")
     .define("numeric.mapping", Type.STRING, Importance.LOW,
-            "What NUMERIC becomes: none a decimal; precision_only a whole number where it is one; "
-            "best_fit that, or a floating-point number.", default="none",
+            "The type of a NUMERIC. none: a decimal. precision_only: an integer if the scale is "
+            "0. best_fit: an integer or a floating-point number.", default="none",
             validator=ValidString("none", "precision_only", "best_fit", "best_fit_eager_double"),
             group="Topics")
     .define("poll.interval.ms", Type.INT, Importance.HIGH,
-            "How often each table is asked.", default=5000, validator=Range(1), group="Topics")
+            "The interval between queries of a table.", default=5000, validator=Range(1),
+            group="Topics")
     .define("batch.max.rows", Type.INT, Importance.LOW,
-            "How many rows are handed over at once; in mode timestamp, all those of the last one's "
-            "timestamp as well.", default=1000, validator=Range(1),
+            "The number of rows in a batch. In mode timestamp a batch continues until the "
+            "timestamp changes.", default=1000, validator=Range(1),
             group="Topics")
 )  # fmt: skip
 
 
 def query_in(parsed: Mapping[str, Any]) -> str:
-    """Return what is read instead of tables; empty when tables are."""
+    """Return the query to read instead of tables; empty if tables are read."""
     masked = parsed["query.masked"]
     query: str = parsed["query"]
     return query or ("" if masked is None else str(masked.value))
 
 
 def joined(names: Iterable[str]) -> str:
-    """Write names of tables as one setting of a task; a comma inside of one is escaped."""
+    """Return names of tables as one setting of a task; commas in a name are escaped."""
     return ",".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in names)
 
 
 def separated(text: str) -> list[str]:
-    """Return the names that `joined` wrote."""
+    """Return the names in a setting that `joined` made."""
     found = (match.group(1) for match in _NAME.finditer(text))
     return [re.sub(r"\\(.)", r"\1", name) for name in found if name]

@@ -1,9 +1,9 @@
-"""A task of JdbcSource: asks its tables in turn and gives their rows as records.
+"""A task of JdbcSource queries its tables in turn and returns their rows as records.
 
-A table is asked with one query, whose rows are handed over in batches while it is open. What has
-been read is kept as Confluent's connector keeps it: `{"incrementing": 7}`, and
-`{"timestamp": 1700000000123, "timestamp_nanos": 123456000}`, by columns and not by pages, so that
-nothing is missed when rows change meanwhile.
+A table is read with one query, whose rows are returned in batches while it is open. Offsets are
+those of Confluent's connector: `{"incrementing": 7}` and
+`{"timestamp": 1700000000123, "timestamp_nanos": 123456000}`. They are values of columns and not
+numbers of pages, so that no row is missed when rows change during the query.
 """
 
 import datetime
@@ -68,12 +68,12 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class TableReader:
-    """One table or query: where it has come to, and the rows that are being read.
+    """The position in one table or query, and the rows that are being read.
 
-    Invariant: a record's offset is behind it and all before it, and never behind a row that was
-    not given. Rows of one timestamp have no order among each other: in timestamp mode all of them
-    but the last keep the offset before it. So no batch ends among them: a transaction that ended
-    there would be followed by the same rows again.
+    Invariant: the offset of a record covers this record and all before it, and no row after it.
+    Rows with the same timestamp have no order, so in timestamp mode only the last of them advances
+    the offset. No batch ends between such rows: after a restart there, the task would return the
+    same rows again.
     """
 
     def __init__(self, parsed: Mapping[str, Any], name: str, offset: Mapping[str, Any]) -> None:
@@ -88,29 +88,29 @@ class TableReader:
         self._rows: Generator[SourceRecord] | None = None
         self._table: sa.Table | None = None
         self._is_among_equals = False
-        """Whether more rows of the last one's timestamp follow."""
+        """Whether more rows with the timestamp of the last row follow."""
         self._by_kinds: dict[tuple[type, ...], list[tuple[int, Reader]]] = {}
         self._columns: list[tuple[str, ReadColumn]] = []
-        """Of each field: its name, and how it is asked for and read."""
+        """For each field: its name, and how its column is selected and read."""
         self.cut: set[str] = set()
-        """Columns whose microseconds are lost to schemas of milliseconds."""
+        """Columns whose microseconds are lost because the schema has milliseconds."""
         self.next_ms = 0
-        """When it is to be asked again."""
+        """The time of the next query."""
 
     @property
     def is_open(self) -> bool:
-        """Whether its query has more rows."""
+        """Whether the query may have more rows."""
         return self._rows is not None
 
     def forget(self) -> None:
-        """Ask again from the last offset, on another connection."""
+        """End the query; the next one starts at the last offset, on another connection."""
         if self._rows is not None:
             self._rows.close()
         self._rows = self._table = None
         self._is_among_equals = False
 
     def read(self, connection: sa.Connection) -> list[SourceRecord]:
-        """Return the next rows; none when there is nothing new."""
+        """Return the next rows; an empty list if there is no new row."""
         if self._rows is None:
             if self._table is None:
                 self._look_at(connection)
@@ -126,7 +126,7 @@ class TableReader:
 
     def _look_at(self, connection: sa.Connection) -> None:
         if self._query:
-            # A view tells the types of what a query gives, and takes a WHERE whatever it is.
+            # A view shows the types of a query's columns, and allows a WHERE after any query.
             connection.execute(sa.text(f"DROP VIEW IF EXISTS {_VIEW}"))
             query = self._query.rstrip().rstrip(";").replace(":", "\\:")
             connection.execute(sa.text(f"CREATE TEMPORARY VIEW {_VIEW} AS {query}"))
@@ -135,7 +135,7 @@ class TableReader:
         else:
             schema, _, name = self.name.rpartition(".")
         with warnings.catch_warnings():
-            # Of a type that SQLAlchemy does not know: it is read as a text.
+            # SQLAlchemy warns of a column with an unknown type, which is read as a string.
             warnings.simplefilter("ignore", SAWarning)
             table = sa.Table(name, sa.MetaData(), schema=schema or None, autoload_with=connection)
         mark_row_id(connection, table)
@@ -170,7 +170,7 @@ class TableReader:
         counted = table.autoincrement_column
         if counted is None:
             raise ConnectException(
-                f"Table {self.name} has no column the database counts: name one in "
+                f"Table {self.name} has no auto-increment column: name one in "
                 "incrementing.column.name"
             )
         return counted
@@ -189,7 +189,7 @@ class TableReader:
                 "all of these columns nullable."
             )
 
-    # --- asking ---
+    # --- querying ---
 
     def _asked(self, connection: sa.Connection) -> Generator[SourceRecord]:
         assert self._table is not None
@@ -207,7 +207,7 @@ class TableReader:
                 yield self._record(row)
 
     def _of_one_timestamp(self, rows: list[Any]) -> Iterator[SourceRecord]:
-        """Give the rows of one timestamp: with the last of them it is behind us."""
+        """Yield the rows with one timestamp; only the last of them advances the offset."""
         self._is_among_equals = True
         for row in rows[:-1]:
             yield self._record(row)
@@ -244,9 +244,9 @@ class TableReader:
         )
 
     def _to_read(self, kinds: tuple[type, ...]) -> list[tuple[int, Reader]]:
-        """Return which values of a row are not yet Connect's, by the types that it has of values.
+        """Return the places of values that must be converted, for a row with these Python types.
 
-        Most are: rows of the same types are looked at once.
+        Most values need no conversion. The result is cached by the types of the row.
         """
         if len(self._by_kinds) >= _KINDS_LIMIT:
             self._by_kinds.clear()
@@ -258,7 +258,7 @@ class TableReader:
         return found
 
     def _refusal(self, row: Any) -> DataException:
-        """Return what is wrong with a row."""
+        """Return the error of a row that has an invalid value."""
         for value, (name, column) in zip(row, self._columns, strict=False):
             try:
                 _ = None if value is None else column.read(value)
@@ -268,7 +268,7 @@ class TableReader:
         raise AssertionError(row)
 
     def _reader_of(self, name: str, column: ReadColumn) -> Reader:
-        """Return how a column is read; one of moments notes when its schema cuts them."""
+        """Return the reader of a column; for a time it notes microseconds that the schema lacks."""
         if column.schema.name not in _OF_MILLISECONDS:
             return column.read
 
@@ -324,19 +324,19 @@ class TableReader:
         return found if is_zoned else wall_at(found, self._zone)
 
     def _until(self, connection: sa.Connection, is_zoned: bool) -> datetime.datetime:
-        """Return up to when changes are read: the database's now, or what it is told to wait."""
+        """Return the end of the changes to read: the database's time minus the configured delay."""
         now = connection.scalar(sa.select(sa.func.current_timestamp()))
         if isinstance(now, str):
             now = datetime.datetime.fromisoformat(now)
         assert isinstance(now, datetime.datetime), now
-        # SQLite's has no zone, and is in UTC.
+        # SQLite's time has no zone and is in UTC.
         now = moment_at(now, datetime.UTC)
         delay = datetime.timedelta(milliseconds=self._parsed["timestamp.delay.interval.ms"])
         return now - delay if is_zoned else wall_at(now - delay, self._zone)
 
 
 class JdbcSourceTask(SourceTask):
-    """Owns one connection; a database that is away is asked again by the worker."""
+    """Owns one connection. If the database is unreachable, the worker polls again."""
 
     kafka_class = "io.confluent.connect.jdbc.source.JdbcSourceTask"
 
@@ -367,7 +367,7 @@ class JdbcSourceTask(SourceTask):
                     self._close()
 
     def _poll(self) -> list[SourceRecord] | None:
-        # One query at a time: what ends it would end the others on the same connection.
+        # Only one query is open: its rollback would end others on the same connection.
         opened = [reader for reader in self._readers if reader.is_open]
         now = now_ms()
         for reader in opened or list(self._readers):
@@ -377,7 +377,7 @@ class JdbcSourceTask(SourceTask):
                 continue
             records = self._read(reader)
             if records:
-                # The others first, the next time.
+                # The next poll begins with the other tables.
                 self._readers.remove(reader)
                 self._readers.append(reader)
                 return records
@@ -394,7 +394,7 @@ class JdbcSourceTask(SourceTask):
                 self._connection.rollback()
             return records
         except NoSuchTableError as error:
-            raise ConnectException(f"There is no table {error}") from error
+            raise ConnectException(f"The table does not exist: {error}") from error
         except DBAPIError as error:
             self._close()
             said = f"{reader.name or 'the query'} cannot be read: {said_by(error)}"
@@ -410,13 +410,13 @@ class JdbcSourceTask(SourceTask):
         if not cut:
             return None
         return (
-            f"Columns have microseconds, which Connect's own types cut: {', '.join(cut)}. Set "
-            "timestamp.granularity to micros_long, or read a TIME as a text by a query."
+            f"Columns have microseconds, which Connect's types cut off: {', '.join(cut)}. Set "
+            "timestamp.granularity to micros_long, or use a query that casts a TIME to text."
         )
 
     def stop(self) -> None:
         self._stopping.set()
-        # A poll that is at work closes the connection itself.
+        # A poll that is running closes the connection itself.
         if self._lock.acquire(timeout=1):
             try:
                 self._close()

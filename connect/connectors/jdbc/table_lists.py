@@ -1,4 +1,4 @@
-"""Which tables of a database are read."""
+"""Find the tables of a database that the settings select."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -14,12 +14,12 @@ _OF_SERVER: Final = ("information_schema", "pg_catalog", "pg_toast")
 
 
 def patterns_of(parsed: Mapping[str, Any], name: str) -> Patterns:
-    """Return the expressions of a list. Raises ConfigException."""
+    """Return the expressions of a list. Raise ConfigException."""
     return Patterns(parsed[name], is_case_sensitive=True)
 
 
 def list_mistake(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return a list that is wrong, and why."""
+    """Return the name of a list with an invalid expression, and why; None if both are valid."""
     for name in ("table.include.list", "table.exclude.list"):
         try:
             patterns_of(parsed, name)
@@ -29,10 +29,11 @@ def list_mistake(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def tables_in(engine: "Engine", parsed: Mapping[str, Any]) -> list[str]:
-    """Return the tables to read, as table or, outside of the default schema, schema.table.
+    """Return the tables to read: their names, with the schema unless it is the default one.
 
-    `table.whitelist` and `table.blacklist` have names, `table.include.list` and
-    `table.exclude.list` expressions, each of a table, schema.table or database.schema.table.
+    `table.whitelist` and `table.blacklist` contain names; `table.include.list` and
+    `table.exclude.list` contain expressions. Each may match table, schema.table or
+    database.schema.table.
     """
     from sqlalchemy import inspect
 
@@ -55,7 +56,7 @@ def tables_in(engine: "Engine", parsed: Mapping[str, Any]) -> list[str]:
 def _tables(
     inspector: "Inspector", parsed: Mapping[str, Any]
 ) -> Iterator[tuple[str | None, str, bool]]:
-    """Give schema and name of each table, and whether its schema goes without saying."""
+    """Yield the schema and name of each table, and whether the schema is the default one."""
     pattern = parsed["schema.pattern"]
     default = inspector.default_schema_name
     for schema in inspector.get_schema_names():
@@ -73,6 +74,6 @@ def _tables(
 
 
 def _is_like(name: str, pattern: str) -> bool:
-    """Match as SQL's LIKE does."""
+    """Return whether a name matches a pattern of SQL's LIKE."""
     escaped = pattern.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
     return fnmatchcase(name, escaped.replace("%", "*").replace("_", "?"))

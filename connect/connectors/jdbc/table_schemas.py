@@ -1,7 +1,7 @@
-"""Which column is which schema, both ways, and how a value goes out of a column and into one.
+"""Map columns to schemas and schemas to columns, and convert the values of both.
 
-Values come out exactly, or are refused: the reader of a column raises ValueError or DataException
-for a value that its schema does not hold.
+A value is read exactly or refused: the reader of a column raises ValueError or DataException for a
+value that does not fit its schema.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema,
 from millrace.connect.errors import ConnectException
 
 UNSET_SCALE: Final = 127
-"""The scale of a NUMERIC that says none, as Confluent's connector has it."""
+"""The scale of a NUMERIC without one; the value is Confluent's."""
 _BEST_FIT_DIGITS: Final = (
     (3, Schema.int8),
     (5, Schema.int16),
@@ -27,14 +27,14 @@ _BEST_FIT_DIGITS: Final = (
     (19, Schema.int64),
 )
 _NO_DOUBLE: Final = 19
-"""From so many digits on best_fit keeps the decimal."""
+"""With this precision or more, best_fit keeps the decimal."""
 _SQLITE_DIGITS: Final = 15
 
 Reader = Callable[[Any], Any]
 
 
 class Reading(NamedTuple):
-    """The settings that decide what a column becomes."""
+    """The settings that decide the schema of a column."""
 
     dialect: str
     zone: Zone
@@ -52,16 +52,16 @@ class Reading(NamedTuple):
 class ReadColumn(NamedTuple):
     schema: Schema
     asked: "sa.ColumnElement[Any]"
-    """What is selected."""
+    """The expression in the SELECT."""
     read: Reader
     plain: type | None = None
-    """A driver's values of this very type are Connect's as they are."""
+    """A driver's values of exactly this type need no conversion."""
 
 
 def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
-    """Return how a column is read; what is no type of Connect's is a text."""
+    """Return the reader of a column; a type that Connect lacks is read as a string."""
     kind, optional = column.type, bool(column.nullable)
-    # As it is in the database: SQLAlchemy would round decimals of SQLite, and write JSON anew.
+    # Read the stored value: SQLAlchemy would round SQLite's decimals and reformat JSON.
     raw = sa.type_coerce(column, types.NullType())
     found = _typed(kind, reading, optional=optional)
     if found is None:
@@ -72,7 +72,7 @@ def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
 
 
 def _as_text(column: "sa.Column[Any]", dialect: str) -> "sa.ColumnElement[Any]":
-    """Return a column's text, as its database writes it."""
+    """Return an expression for a column's value as text, in the database's own format."""
     if dialect == "postgresql":
         # A cast would write an address of one host as a network: 10.0.0.1/32. IS NOT NULL would be
         # false for a composite value with a null in it.
@@ -90,7 +90,7 @@ def _typed(
         return None
     if isinstance(kind, types.Numeric) and not isinstance(kind, types.Float):
         return _numeric(kind, reading.numeric_mapping, optional=optional)
-    # SQLite has one type of whole numbers and one of others, of 64 bits each.
+    # SQLite has one integer type and one floating-point type, of 64 bits each.
     table = (*_SQLITE, *_SCHEMAS) if reading.dialect == "sqlite" else _SCHEMAS
     for of_column, make, reader in table:
         if isinstance(kind, of_column):
@@ -99,9 +99,9 @@ def _typed(
 
 
 def mark_row_id(connection: sa.Connection, table: sa.Table) -> None:
-    """Note that SQLite's `INTEGER PRIMARY KEY` is never null: it is the row's id.
+    """Mark SQLite's `INTEGER PRIMARY KEY` as not nullable: it is the row's id.
 
-    What is read of the table does not say so: any other primary key of SQLite may be null.
+    SQLAlchemy's reflection does not show this; any other primary key of SQLite may be null.
     """
     keys = list(table.primary_key.columns)
     if connection.dialect.name != "sqlite" or len(keys) != 1:
@@ -112,7 +112,7 @@ def mark_row_id(connection: sa.Connection, table: sa.Table) -> None:
         keys[0].nullable = False
 
 
-# --- values out of columns ---
+# --- values read from columns ---
 
 
 def _numeric(kind: "types.Numeric[Any]", mapping: str, *, optional: bool) -> tuple[Schema, Reader]:
@@ -131,10 +131,10 @@ def _numeric(kind: "types.Numeric[Any]", mapping: str, *, optional: bool) -> tup
 
 
 def _decimal(value: Any) -> decimal.Decimal:
-    """Return a number as a decimal; a float as the shortest one that is it."""
+    """Return a number as a decimal; a float becomes the shortest decimal that equals it."""
     found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
     if not found.is_finite():
-        raise ValueError("no decimal of Connect is that: read it by a query that casts it to text")
+        raise ValueError("Connect has no decimal for it: use a query that casts it to text")
     return found
 
 
@@ -145,7 +145,7 @@ def _scaled(scale: int) -> Reader:
         number = _decimal(value)
         found = number.quantize(unit, context=EXACT)
         if found != number:
-            raise ValueError(f"it has more than {scale} digits after its point")
+            raise ValueError(f"it has more than {scale} digits after the point")
         return found
 
     return read
@@ -153,13 +153,13 @@ def _scaled(scale: int) -> Reader:
 
 def _whole(value: Any) -> int:
     if isinstance(value, str) or value != int(value):
-        raise ValueError("it is no whole number, as its column's type says")
+        raise ValueError("it is not an integer, unlike its column's type")
     return int(value)
 
 
 def _double(value: Any) -> float:
     if isinstance(value, str | bytes):
-        raise ValueError("it is no number, as its column's type says")
+        raise ValueError("it is not a number, unlike its column's type")
     return float(value)
 
 
@@ -175,14 +175,14 @@ def _date(value: Any) -> datetime.date:
 
 def _time(value: Any) -> datetime.time:
     if isinstance(value, datetime.timedelta):
-        # As MySQL's driver has it.
+        # MySQL's driver returns a timedelta.
         return (datetime.datetime.min.replace(tzinfo=datetime.UTC) + value).time()
     return value if isinstance(value, datetime.time) else datetime.time.fromisoformat(value)
 
 
 def _bytes(value: Any) -> bytes:
     if isinstance(value, str | int | float):
-        raise ValueError("it is no bytes, as its column's type says")
+        raise ValueError("it is not bytes, unlike its column's type")
     return bytes(value)
 
 
@@ -205,7 +205,7 @@ _SQLITE: Final[_Schemas] = (
     (types.Integer, Schema.int64, _whole),
     (types.Float, Schema.float64, _double),
 )
-# The first that fits counts: a SmallInteger is an Integer, too.
+# The first match counts: a SmallInteger is an Integer, too.
 _SCHEMAS: Final[_Schemas] = (
     (types.Boolean, Schema.boolean, _boolean),
     (types.SmallInteger, Schema.int16, _whole),
@@ -220,7 +220,7 @@ _SCHEMAS: Final[_Schemas] = (
     (types.String, Schema.string, _text),
 )
 
-# --- values into columns ---
+# --- values written to columns ---
 
 _COLUMNS: dict[Type, Callable[[], "types.TypeEngine[Any]"]] = {
     Type.INT8: types.SmallInteger,
@@ -236,7 +236,7 @@ _COLUMNS: dict[Type, Callable[[], "types.TypeEngine[Any]"]] = {
 
 
 def column_type(schema: Schema, dialect: str = "") -> "types.TypeEngine[Any]":
-    """Return the type of a column that is made for a schema; raises ConnectException."""
+    """Return the type of a new column for a schema; raise ConnectException."""
     match schema.name:
         case _ if schema.name == DECIMAL:
             return _decimal_type(scale_of(schema), dialect)
@@ -255,22 +255,22 @@ def column_type(schema: Schema, dialect: str = "") -> "types.TypeEngine[Any]":
 
 def _decimal_type(scale: int, dialect: str) -> "types.TypeEngine[Any]":
     if dialect in ("postgresql", "sqlite"):
-        # Of any number of digits, as the original has it.
+        # A decimal without a precision, as in Confluent's connector.
         return types.Numeric()
     return types.Numeric(65 if dialect in ("mysql", "mariadb") else 38, min(max(scale, 0), 30))
 
 
 Writer = Callable[[Any, Zone], Any]
-"""How a value is told to the driver; the zone is that of dates and times without one."""
+"""Converts a value for the driver; the zone is that of dates and times without one."""
 
 
 def column_value(value: Any, zone: Zone = datetime.UTC) -> Any:
-    """Return a value as a driver takes it: moments as a clock of the zone shows them."""
+    """Return a value for the driver; a point in time becomes a local time in the zone."""
     match value:
         case datetime.datetime():
             return wall_at(value, zone)
         case decimal.Decimal() if value.as_tuple().exponent == -UNSET_SCALE:
-            # Of a NUMERIC without a scale: its zeros are the schema's, and not the column's.
+            # For a NUMERIC without a scale: the trailing zeros come from the schema's scale.
             return value.normalize(EXACT)
         case bytearray() | memoryview():
             return bytes(value)
@@ -279,15 +279,15 @@ def column_value(value: Any, zone: Zone = datetime.UTC) -> Any:
 
 
 def writer_of(kind: "types.TypeEngine[Any]", dialect: str) -> Writer:
-    """Return how values are told to a column that is there."""
+    """Return the function that converts values for an existing column."""
     if isinstance(kind, types.DateTime) and kind.timezone:
-        # The moment itself: the session is in UTC.
+        # The point in time needs no zone: the session is in UTC.
         return lambda value, _: value
     return _for_sqlite if dialect == "sqlite" else column_value
 
 
 def _for_sqlite(value: Any, zone: Zone) -> Any:
-    """Return a value in a form of SQLite's. Raises ConnectException for what it would round."""
+    """Return a value in SQLite's format. Raise ConnectException if SQLite would round it."""
     match value:
         case decimal.Decimal():
             return _sqlite_number(value)
@@ -307,7 +307,7 @@ def _sqlite_number(value: decimal.Decimal) -> int | float:
     number = float(value)
     if decimal.Decimal(repr(number)) != value:
         raise ConnectException(
-            f"SQLite's numbers have {_SQLITE_DIGITS} digits, and {value} more: cast it to a text "
-            "by a transformation (Cast), into a column of type TEXT"
+            f"SQLite's numbers have {_SQLITE_DIGITS} digits, and {value} has more: convert it to "
+            "a string with the transformation Cast, for a column of type TEXT"
         )
     return number

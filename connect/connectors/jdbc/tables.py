@@ -1,4 +1,4 @@
-"""A database's tables as a sink needs them: looked at, made, widened, and written to."""
+"""The sink's tables: it reads their columns, creates and extends them, and writes rows."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from millrace.connect import ConnectException, Schema
 
 
 class Tables:
-    """Owns what is known of the tables; forgets it when something goes wrong."""
+    """Owns the cached columns of the tables and their statements; `forget` clears both."""
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         self._parsed = parsed
@@ -26,7 +26,7 @@ class Tables:
 
     @property
     def is_known(self) -> bool:
-        """Whether something is taken for known, which may have changed since."""
+        """Whether anything is cached, which may be out of date."""
         return bool(self._known)
 
     def forget(self) -> None:
@@ -34,7 +34,7 @@ class Tables:
         self._statements.clear()
 
     def write(self, connection: sa.Connection, rows: Sequence[Row]) -> None:
-        """Write rows of one shape, in their order."""
+        """Write rows of one shape (`Row.shape`), in their order."""
         row = rows[0]
         statement = self._statements.get(row.shape)
         if statement is None:
@@ -107,13 +107,13 @@ class Tables:
             schema = row.columns[name]
             if not schema.optional and schema.default is None:
                 raise ConnectException(
-                    f"Table {row.table} lacks {name}, which is required and has no default: rows "
-                    "that are there would have none"
+                    f"Table {row.table} lacks {name}, which is required and has no default: "
+                    "existing rows would have no value"
                 )
             column = _column(connection, name, schema, is_key=False)
             written = CreateColumn(column).compile(dialect=connection.dialect)
             statement = f"ALTER TABLE {prepare.format_table(table)} ADD COLUMN {written}"
-            # As the driver takes it: where % means a parameter it is written twice already.
+            # The name is escaped for the driver: % is doubled already if it marks a parameter.
             connection.exec_driver_sql(statement)
         self._statements.clear()
         return _reflected(connection, table.name, table.schema)
@@ -130,7 +130,7 @@ def _at_key(table: sa.Table, row: Row) -> sa.ColumnElement[bool]:
 
 
 class _Statement(NamedTuple):
-    """What is executed, and how the values of columns are told to the driver."""
+    """A statement, and the function that converts each column's values for the driver."""
 
     sql: Any
     writers: Mapping[str, Writer]
@@ -149,14 +149,14 @@ _KIND = "millrace_kind"
 
 def _reflected(connection: sa.Connection, name: str, schema: str | None) -> sa.Table:
     with warnings.catch_warnings():
-        # Of a type that SQLAlchemy does not know: the database knows it.
+        # SQLAlchemy warns of a type that it does not know; the database knows it.
         warnings.simplefilter("ignore", SAWarning)
         table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
     dialect = connection.dialect.name
     for column in table.columns:
         column.info[_KIND] = column.type
         if dialect in ("postgresql", "sqlite") or isinstance(column.type, sa.JSON | sa.Uuid):
-            # The database converts what it is told: a text goes into a column of any type.
+            # The database converts values itself: a string goes into a column of any type.
             column.type = sa.types.NullType()
     return table
 
@@ -194,7 +194,7 @@ def _upsert(dialect: str, table: sa.Table, keys: list[str], others: list[str]) -
         return adding.on_duplicate_key_update({one: adding.inserted[one] for one in columns})
     makers: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
     if dialect not in makers:
-        raise ConnectException(f"insert.mode=upsert is not known for {dialect}")
+        raise ConnectException(f"insert.mode=upsert is not supported for {dialect}")
     insert = makers[dialect](table)
     if not others:
         return insert.on_conflict_do_nothing(index_elements=keys)

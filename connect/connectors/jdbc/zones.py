@@ -1,4 +1,6 @@
-"""`db.timezone`: which moment a date and time without a zone is, and the other way round. Pure."""
+"""`db.timezone`: convert a date and time without a zone to a point in time, and back.
+
+No code here does IO."""
 
 import datetime
 from typing import Any
@@ -11,7 +13,7 @@ Zone = ZoneInfo | datetime.timezone
 
 
 def zone_of(name: str) -> Zone:
-    """Return a time zone by its name. Raises ConfigException."""
+    """Return a time zone by its name. Raise ConfigException."""
     if name.upper() in ("UTC", "GMT", "Z", "ETC/UTC"):
         return UTC
     try:
@@ -29,10 +31,10 @@ def check_zone(name: str, value: Any) -> None:
 
 
 def moment_at(wall: datetime.datetime, zone: Zone) -> datetime.datetime:
-    """Return the moment when a clock of the zone shows a time; one that has a zone stays.
+    """Return the point in time of a local time in the zone; a time with a zone is not changed.
 
-    Of the two moments of an hour that comes twice it is the first, as in Java. Raises DataException
-    for a time that no clock of the zone shows.
+    If the local time occurs twice, the result is the first, as in Java. Raise DataException for a
+    local time that does not occur because the clocks are set forward.
     """
     if wall.tzinfo is not None:
         return wall.astimezone(UTC)
@@ -42,17 +44,17 @@ def moment_at(wall: datetime.datetime, zone: Zone) -> datetime.datetime:
         moment = wall.replace(tzinfo=zone).astimezone(UTC)
         is_shown = moment.astimezone(zone).replace(tzinfo=None, fold=0) == wall
     except OverflowError:
-        raise DataException(f"{wall} in {zone} is beyond the years 1 to 9999") from None
+        raise DataException(f"{wall} in {zone} is outside the years 1 to 9999") from None
     if not is_shown:
         raise DataException(
-            f"no clock in {zone} shows {wall}, where an hour is left out: set db.timezone to UTC"
+            f"{wall} does not exist in {zone}, where clocks are set forward: set db.timezone to UTC"
         )
     return moment
 
 
 def wall_at(moment: datetime.datetime, zone: Zone) -> datetime.datetime:
-    """Return what a clock of the zone shows at a moment, without the zone."""
+    """Return the local time in the zone at a point in time, without the zone."""
     try:
         return moment.astimezone(zone).replace(tzinfo=None, fold=0)
     except OverflowError:
-        raise DataException(f"{moment} in {zone} is beyond the years 1 to 9999") from None
+        raise DataException(f"{moment} in {zone} is outside the years 1 to 9999") from None

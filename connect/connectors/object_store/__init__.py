@@ -1,12 +1,13 @@
-"""Object store sink: records as files in S3, in anything that speaks S3, or in a folder.
+"""Object store sink: writes records to files in S3, in a store compatible with S3, or in a folder.
 
-Names of the class and its settings are those of Confluent's S3 sink. A file is named for its first
-record (`orders+0+0000000042.parquet`), and where files end depends on the records alone: a task
-that starts again writes the same files again, so each record is in one file exactly once.
+The names of the class and its settings are those of Confluent's S3 sink. A file has the name of its
+first record (`orders+0+0000000042.parquet`). Only the records decide where a file ends, so a task
+that restarts writes the same files again, and each record is in exactly one file. Two settings use
+the clock and are exceptions: `rotate.schedule.interval.ms` and `timestamp.extractor=Wallclock`.
 
-`partitioners.py` says in which folder a record goes, `files.py` where a file ends; both are pure.
-`formats.py` writes Parquet, Avro and JSON lines. Needs `millrace[object-store]` (pyarrow), which is
-imported when a task starts.
+`partitioners.py` names the folder of a record and `files.py` decides where a file ends, both
+without IO. `formats.py` writes Parquet, Avro, JSON lines and bytes. The connector needs
+`millrace[object-store]` (pyarrow), which is imported when a task starts.
 """
 
 from connect.connectors.object_store.sink import ObjectStoreSinkConnector

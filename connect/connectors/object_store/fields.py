@@ -6,7 +6,7 @@ from millrace.connect import DataException, SinkRecord, Struct
 
 
 def field_of(record: SinkRecord, path: str) -> Any:
-    """Return the field at a path, as a.b for nested ones. Raises DataException for none."""
+    """Return the field at a path, as a.b for nested ones; raise DataException if it is missing."""
     value = record.value
     for name in path.split("."):
         if (isinstance(value, Struct) and value.schema.field(name) is not None) or (

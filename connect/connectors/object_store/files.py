@@ -1,7 +1,7 @@
-"""Where files end. Pure: records in, files that are complete out.
+"""Collect records into files and decide where a file ends. Does no IO.
 
-Everything of one Kafka partition is ended together, so that the offset up to which all is written
-is that of the next record, and what is read again after a restart falls into the same files.
+All files of a Kafka partition end together. So the committed offset is that of the next record, and
+records that are read again after a restart go into the same files.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class File:
     schema: Schema | None
     first_ms: int
     begin_offset: int
-    """Of the first record of all files that end together with this one."""
+    """The first offset of all files that end together with this one."""
     records: list[SinkRecord] = field(default_factory=list)
 
     @property
@@ -35,10 +35,10 @@ class File:
 
 @dataclass(slots=True)
 class PartitionFiles:
-    """One Kafka partition's records that are not written yet.
+    """The records of one Kafka partition that are not written yet.
 
     Invariant: every record from `written_offset` up to `next_offset` is in a file of `complete` or
-    `opened`, or was ignored; whoever begins there again makes the same files.
+    `opened`, or was ignored. A task that starts at `written_offset` makes the same files.
     """
 
     settings: "FileSettings"
@@ -48,12 +48,12 @@ class PartitionFiles:
 
     @property
     def written_offset(self) -> int:
-        """Up to where all is written."""
+        """The offset before which all records are written."""
         files = (*self.complete, *self.opened.values())
         return min((file.begin_offset for file in files), default=self.next_offset)
 
     def add(self, record: SinkRecord) -> None:
-        """Take a record, unless it was taken before; raises DataException."""
+        """Add a record unless it was added before; raise DataException."""
         offset = record.original_kafka_offset
         if offset < self.next_offset:
             return
@@ -79,23 +79,23 @@ class PartitionFiles:
             self.end()
 
     def end(self) -> None:
-        """End the files that are open."""
+        """End all open files."""
         self.complete += self.opened.values()
         self.opened.clear()
 
 
 class FileSettings:
-    """What the settings say of files."""
+    """The settings for files."""
 
     def __init__(self, parsed: Mapping[str, Any], clock: Clock = timestamp_ms) -> None:
-        """Raises ConfigException."""
+        """Raise ConfigException for invalid settings."""
         self.flush_size: int = parsed["flush.size"]
         self.fails_on_null: bool = parsed["behavior.on.null.values"] == "fail"
         self._interval_ms: int = parsed["rotate.interval.ms"]
         self._partitioner: Partitioner = partitioner_of(parsed, clock)
         is_wallclock = extractor(parsed["timestamp.extractor"]) == "Wallclock"
         if is_wallclock and short(parsed["partitioner.class"]) not in TIMED:
-            # Where files end depends on the records alone, as long as no folder has a clock.
+            # Only the records decide where files end, unless the clock decides their folders.
             parsed = {**parsed, "timestamp.extractor": "Record"}
         self._time_of: Callable[[SinkRecord], int] = timestamp_of(parsed, clock)
         self._folder = parsed["topics.dir"].strip("/")
@@ -103,7 +103,7 @@ class FileSettings:
         self._extension = _extension(parsed)
 
     def place(self, record: SinkRecord) -> tuple[str, int]:
-        """Return a record's folder, and its time when that matters."""
+        """Return a record's folder, and its time if a setting needs it."""
         folder = f"{self.topic_folder(record.topic)}/{self._partitioner(record)}"
         return folder, 0 if self._interval_ms < 0 else self._time_of(record)
 
@@ -111,17 +111,17 @@ class FileSettings:
         return f"{self._folder}/{topic}"
 
     def prefix(self, topic: str, partition: int) -> str:
-        """Return how the names of a partition's files begin."""
+        """Return the beginning of the names of a partition's files."""
         return f"{topic}+{partition}+"
 
     def path(self, record: SinkRecord, folder: str) -> str:
-        """Return the file that begins with a record: named for where that lies in Kafka."""
+        """Return the path of a file by its first record's topic, partition and offset."""
         prefix = self.prefix(record.original_topic, record.original_kafka_partition)
         offset = str(record.original_kafka_offset).zfill(self._width)
         return f"{folder}/{prefix}{offset}{self._extension}"
 
     def ends_before(self, file: File, record: SinkRecord, time_ms: int) -> bool:
-        """Tell whether a record is for another file: of another schema, or too much later."""
+        """Return whether a record needs a new file: its schema differs, or it is too much later."""
         if file.schema is not record.value_schema and file.schema != record.value_schema:
             return True
         return self._interval_ms >= 0 and time_ms - file.first_ms >= self._interval_ms

@@ -1,4 +1,4 @@
-"""Files as bytes: Parquet, Avro container files, JSON lines, values as they are."""
+"""Serialize files: Parquet, Avro container files, JSON lines, or unchanged bytes."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _LOGICAL: Final = {
 
 
 def format_of(parsed: Mapping[str, Any]) -> Format:
-    """Return what writes files as the settings say. It raises DataException."""
+    """Return the function that serializes files by the settings. It raises DataException."""
     match short(parsed["format.class"]):
         case "ParquetFormat":
             codec = parsed["parquet.codec"]
@@ -63,7 +63,7 @@ def _packed(parsed: Mapping[str, Any], write: Format) -> Format:
     if parsed["s3.compression.type"] == "none":
         return write
     level = parsed["s3.compression.level"]
-    # Without a time: a file that is written again is the same.
+    # Without a timestamp in the header, a file that is written again has the same bytes.
     return lambda file: gzip.compress(write(file), 6 if level < 0 else level, mtime=0)
 
 
@@ -83,18 +83,18 @@ def _parquet(file: File, codec: str) -> bytes:
 def _struct_schema(file: File) -> Schema:
     if file.schema is None or file.schema.type is not Type.STRUCT:
         raise DataException(
-            f"{file.path} needs values that are structs, with a schema: use a converter with "
+            f"{file.path} needs structs with a schema as values: use a converter with "
             "schemas, or JsonFormat"
         )
     return file.schema
 
 
 def _require_fields(schema: Schema | None, where: str) -> None:
-    """Raises DataException for a struct without fields, which Parquet does not have."""
+    """Raise DataException for a struct without fields, which Parquet does not support."""
     if schema is None:
         return
     if schema.type is Type.STRUCT and not schema.fields:
-        raise DataException(f"Parquet has no struct without fields: {where}")
+        raise DataException(f"Parquet does not support a struct without fields: {where}")
     for field in schema.fields if schema.type is Type.STRUCT else ():
         _require_fields(field.schema, f"{where}.{field.name}")
     if schema.type in (Type.ARRAY, Type.MAP):
@@ -111,7 +111,7 @@ def _arrow_type(schema: Schema) -> Any:
     if schema.name == DECIMAL:
         scale = scale_of(schema)
         if not 0 <= scale <= _DIGITS:
-            raise DataException(f"Parquet has no decimals of scale {scale}")
+            raise DataException(f"Parquet does not support decimals of scale {scale}")
         return pa.decimal128(_DIGITS, scale)
     logical = _LOGICAL.get(schema.name or "")
     if logical is not None:
@@ -125,13 +125,13 @@ def _arrow_type(schema: Schema) -> Any:
             key = pa.field("key", _arrow_type(schema.key_schema), nullable=False)
             return pa.map_(key, _arrow_field("value", schema.value_schema))
         case Type.ARRAY | Type.MAP:
-            raise DataException("An array or a map without schemas of its entries")
+            raise DataException("An array or a map has no schema for its entries")
         case _:
             return _SIMPLE[schema.type]
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as Arrow takes it."""
+    """Return a value in Arrow's types."""
     match value:
         case Struct():
             return {field.name: _plain(one) for field, one in value.items()}
@@ -148,12 +148,12 @@ def _plain(value: Any) -> Any:
 def _avro(file: File, codec: str, forms: AvroForms) -> bytes:
     schema = _struct_schema(file)
     buffer = BytesIO()
-    # The marker between blocks is random otherwise, and a file written again another one.
+    # A fixed marker between blocks: with a random one, a rewritten file would differ.
     marker = file.path.encode().ljust(16)[-16:]
     rows = [to_avro(schema, value) for value in file.values]
     try:
         fastavro.writer(buffer, avro_of(schema, forms), rows, codec=codec, sync_marker=marker)
-    # fastavro raises whatever its parts raise on values that are not of the schema.
+    # fastavro has no common error for a value that does not match the schema.
     except Exception as error:
         raise DataException(f"Avro cannot hold the values: {error}") from error
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""In which folder a record goes. Pure but for the clock it is given."""
+"""Decide the folder of a record. The clock is an argument."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _FIXED: Final = {
 
 
 def partitioner_of(parsed: Mapping[str, Any], clock: Clock) -> Partitioner:
-    """Return the partitioner that the settings name; raises ConfigException."""
+    """Return the partitioner that the settings name; raise ConfigException."""
     kind = short(parsed["partitioner.class"])
     if kind == "DefaultPartitioner":
         return lambda record: f"partition={record.kafka_partition}"
@@ -36,6 +36,6 @@ def partitioner_of(parsed: Mapping[str, Any], clock: Clock) -> Partitioner:
 
 
 def _folder(value: Any) -> str:
-    """Return a value as the name of one folder: a slash in it makes no other."""
+    """Return a value as the name of one folder; a slash in it is escaped."""
     text = str(value) if isinstance(value, datetime.date) else string_form(None, value)
     return quote(text, safe=" ,;=@+()[]:")

@@ -1,4 +1,4 @@
-"""ObjectStoreSink: the connector, which only hands its settings to its tasks."""
+"""ObjectStoreSink: the connector, which passes its settings to its tasks."""
 
 import logging
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class ObjectStoreSinkConnector(SinkConnector):
         try:
             wrong = mistake_in(CONFIG.parse(settings))
         except ConfigException:
-            # What one setting alone says wrong is told already.
+            # Errors of single settings are in the list already.
             return values
         if wrong is not None:
             values[wrong[0]].error_messages.append(wrong[1])
@@ -70,7 +70,7 @@ class ObjectStoreSinkConnector(SinkConnector):
 
 
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the setting that does not go with the others, and why; None when all is well."""
+    """Return the name of a setting that contradicts the others, and why; None if there is none."""
     misplaced = _mistake_in_place(parsed["store.url"], parsed["s3.bucket.name"])
     if misplaced is not None:
         return misplaced
@@ -89,7 +89,7 @@ def _mistake_in_place(store_url: str, bucket: str) -> tuple[str, str] | None:
     if store_url and not _is_address(store_url):
         return "store.url", "Give http://host:port, https://host:port or file:///folder."
     if not store_url.startswith("file:"):
-        missing = "Missing: only a store.url of file:///... has no bucket."
+        missing = "Missing: every store but file:///... needs a bucket."
         return None if bucket else ("s3.bucket.name", missing)
     try:
         allowed_path("store.url", unquote(urlsplit(store_url).path))

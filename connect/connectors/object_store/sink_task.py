@@ -1,7 +1,7 @@
-"""A task of ObjectStoreSink: gathers records, and writes files when they are complete.
+"""A task of ObjectStoreSink: collects records and writes files when they are complete.
 
-Offsets are committed up to what is written. A store that is away keeps the files waiting here and
-the records of that `put` coming again; those that were taken before are known by their offsets.
+Offsets are committed up to the last written record. If the store is unreachable, the files stay in
+memory and the worker puts the same records again; the task recognizes them by their offsets.
 """
 
 import logging
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class ObjectStoreSinkTask(SinkTask):
-    """Owns the records that are in no file yet, at most `flush.size` for each folder."""
+    """Owns the records that are not written yet, at most `flush.size` for each folder."""
 
     kafka_class = "io.confluent.connect.s3.S3SinkTask"
 
@@ -53,7 +53,7 @@ class ObjectStoreSinkTask(SinkTask):
             self._files.pop(at, None)
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        # What is not complete is another task's to read again.
+        # The next task of this partition reads the records of incomplete files again.
         for at in partitions:
             self._files.pop(at, None)
 
@@ -73,7 +73,7 @@ class ObjectStoreSinkTask(SinkTask):
             files = self._files.get(at)
             found[at] = offset if files is None else min(offset, files.written_offset)
             if files is not None and not files.opened and not files.complete:
-                # What came behind it was left out before it reached this task.
+                # The worker dropped the records after it, so their offsets can be committed.
                 found[at] = offset
         return found
 
@@ -95,7 +95,7 @@ class ObjectStoreSinkTask(SinkTask):
             files.next_offset = record.original_kafka_offset + 1
 
     def _report(self, record: SinkRecord, error: DataException) -> None:
-        """Report a record that cannot be written; raises the error where none is tolerated."""
+        """Report a record that cannot be written; raise the error if errors are not tolerated."""
         reporter = self.context.errant_record_reporter
         if reporter is None:
             raise error
@@ -107,10 +107,10 @@ class ObjectStoreSinkTask(SinkTask):
             reporter.report(record, DataException(f"A record without value: {record.topic}"))
 
     def _remove_uncommitted(self, record: SinkRecord, at: TopicPartition) -> None:
-        """Remove files from this record on: where they ended, the clock had said.
+        """Remove the partition's files that begin at or after this record.
 
-        They were written and their offsets were not committed, so that all of them come again, and
-        might fall into other files.
+        They were written, but their offsets were not committed. Their records come again, and may
+        go into other files because the clock decides where these end.
         """
         prefix = self._settings.prefix(*at)
         try:
@@ -120,10 +120,10 @@ class ObjectStoreSinkTask(SinkTask):
                 if not name.startswith(prefix) or not first.isdecimal():
                     continue
                 if int(first) >= record.original_kafka_offset:
-                    log.warning("file was not committed and is removed path=%s", path)
+                    log.warning("file without a committed offset is removed path=%s", path)
                     self._store.remove(path)
         except OSError as error:
-            raise RetriableException(f"The store cannot be looked at: {error}") from error
+            raise RetriableException(f"The files in the store cannot be listed: {error}") from error
 
     def _write(self) -> None:
         for files in self._files.values():
@@ -133,7 +133,9 @@ class ObjectStoreSinkTask(SinkTask):
                     if body is not None:
                         self._store.write(file.path, body)
                 except OSError as error:
-                    raise RetriableException(f"The store does not take it: {error}") from error
+                    raise RetriableException(
+                        f"A file cannot be written to the store: {error}"
+                    ) from error
                 files.complete.remove(file)
                 log.info(
                     "file written path=%s records=%s bytes=%s",
@@ -144,9 +146,9 @@ class ObjectStoreSinkTask(SinkTask):
                 self.context.request_commit()
 
     def _body(self, file: File) -> bytes | None:
-        """Return a file's bytes, without the records that cannot be written; None for none left.
+        """Return a file's bytes without records that cannot be written; None if no record is left.
 
-        Those are reported, and dropped from the file. Raises DataException where none is tolerated.
+        Such records are reported. Raise DataException if errors are not tolerated.
         """
         try:
             return self._format(file)

@@ -1,4 +1,4 @@
-"""Where files lie: a folder or a bucket, through pyarrow's file systems."""
+"""The store of files, a folder or a bucket, through pyarrow's file systems."""
 
 import os
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from millrace.connect.errors import ConfigException
 
 
 class Store:
-    """Writes whole files: nobody sees half a one. Raises OSError."""
+    """Writes files atomically: no reader sees a part of a file. Raises OSError."""
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         url = urlsplit(parsed["store.url"])
@@ -36,7 +36,7 @@ class Store:
         self._root = parsed["s3.bucket.name"]
 
     def write(self, path: str, body: bytes) -> None:
-        """Put a file in its place, over one of the same name."""
+        """Write a file; it replaces one with the same name."""
         whole = f"{self._root}/{path}"
         if not self._is_folder:
             with self._files.open_output_stream(whole) as stream:
@@ -44,7 +44,7 @@ class Store:
             return
         self._require_inside(whole)
         self._files.create_dir(os.path.dirname(whole), recursive=True)
-        # Not one that a reader of *.parquet finds.
+        # The extension keeps it from readers of *.parquet.
         unfinished = f"{whole}.unfinished"
         with open(unfinished, "wb") as stream:
             stream.write(body)
@@ -53,16 +53,16 @@ class Store:
         os.replace(unfinished, whole)
 
     def _require_inside(self, path: str) -> None:
-        """Raises ConfigException when links or `..` lead out of the folder."""
+        """Raise ConfigException if links or `..` lead out of the folder."""
         real = allowed_path("store.url", path)
         if os.path.commonpath((real, self._root)) != self._root:
-            raise ConfigException.of_value("store.url", self._root, f"{path} is not in it")
+            raise ConfigException.of_value("store.url", self._root, f"{path} is outside of it")
 
     def remove(self, path: str) -> None:
         self._files.delete_file(f"{self._root}/{path}")
 
     def paths(self, folder: str) -> list[str]:
-        """Return the files below a folder, in order."""
+        """Return the paths of the files below a folder, sorted."""
         selector = fs.FileSelector(f"{self._root}/{folder}", recursive=True, allow_not_found=True)
         found = self._files.get_file_info(selector)
         return sorted(

@@ -1,4 +1,4 @@
-"""Which time of a record counts, and the folders of times. Pure but for the clock it is given."""
+"""The time of a record, and the folders that are named by times. The clock is an argument."""
 
 import datetime
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from millrace.connect.data.logical import timestamp_ms_of
 
 TimeOf = Callable[[SinkRecord], int]
 Clock = Callable[[], int]
-"""Gives the wall clock's ms since 1970."""
+"""Returns the wall clock's ms since 1970."""
 _DAY_MS: Final = 86_400_000
 _INTO_NEXT_DAY_MS: Final = 26 * 3_600_000
 _MAX_NAMES: Final = 1_000
@@ -22,7 +22,7 @@ _ENGLISH: Final = ("", "en", "en_us")
 
 
 def timestamp_of(parsed: Mapping[str, Any], clock: Clock) -> TimeOf:
-    """Return what tells a record's time in ms since 1970. It raises DataException."""
+    """Return a function that returns a record's time, in ms since 1970, or raises DataException."""
     match extractor(parsed["timestamp.extractor"]):
         case "Wallclock":
             return lambda _: clock()
@@ -36,7 +36,7 @@ def timestamp_of(parsed: Mapping[str, Any], clock: Clock) -> TimeOf:
 def folders_of_times(
     parsed: Mapping[str, Any], pattern: str, period_ms: int, time_of: TimeOf
 ) -> Callable[[SinkRecord], str]:
-    """Return what names the folder of a record's time. Raises ConfigException."""
+    """Return a function that names the folder of a record by its time. Raise ConfigException."""
     zone = zone_in(parsed)
     try:
         names = JodaFormat(pattern, zone)
@@ -59,7 +59,7 @@ def folders_of_times(
 
 
 def zone_in(parsed: Mapping[str, Any]) -> datetime.tzinfo:
-    """Return the zone of `timezone`. Raises ConfigException."""
+    """Return the time zone of the setting `timezone`. Raise ConfigException."""
     try:
         return zone_of(parsed["timezone"] or "UTC")
     except ValueError as error:
@@ -67,9 +67,9 @@ def zone_in(parsed: Mapping[str, Any]) -> datetime.tzinfo:
 
 
 def next_end_ms(time_ms: int, interval_ms: int, zone: datetime.tzinfo) -> int:
-    """Return when files end next that end every so often, counted from midnight in a zone."""
+    """Return the next end of an interval; intervals are counted from midnight in a zone."""
     midnight_ms = begin_of_period(time_ms, _DAY_MS, zone)
-    # A day has up to 25 hours, so this is in the next one.
+    # A day has at most 25 hours, so this time is in the next day.
     next_midnight_ms = begin_of_period(midnight_ms + _INTO_NEXT_DAY_MS, _DAY_MS, zone)
     past = (time_ms - midnight_ms) // interval_ms
     return min(midnight_ms + (past + 1) * interval_ms, next_midnight_ms)
@@ -91,6 +91,6 @@ def _time(value: Any, name: str) -> int:
             try:
                 return time_ms_of(value)
             except ValueError as error:
-                raise DataException(f"Field {name} holds no time: {error}") from error
+                raise DataException(f"Field {name} is not a valid time: {error}") from error
         case _:
-            raise DataException(f"Field {name} holds no timestamp: {type(value).__name__}")
+            raise DataException(f"Field {name} is a {type(value).__name__} and not a timestamp")
