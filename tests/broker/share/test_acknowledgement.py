@@ -1,0 +1,44 @@
+"""The batches of acknowledgements that a request may have."""
+
+import pytest
+
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.share_fetch import AcknowledgementBatch
+from broker.share.acknowledgement import Acknowledgement, acknowledgements, validate_batches
+
+
+def batch(first: int, last: int, *types: int) -> AcknowledgementBatch:
+    return AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [batch(5, 4, 1)],
+        [batch(0, 9, 1), batch(9, 12, 1)],
+        [batch(10, 12, 1), batch(0, 5, 1)],
+        [batch(0, 9)],
+        [batch(0, 9, 1, 1)],
+        [batch(0, 1, 1, 5)],
+        [batch(0, 1, -1)],
+        [batch(0, 1, 4)],
+        [batch(-5, -2, 1)],
+        [batch(0, 2**63 - 1, 1, 1)],
+    ],
+)
+def test_invalid_batches_are_refused(batches: list[AcknowledgementBatch]):
+    with pytest.raises(KafkaError) as caught:
+        validate_batches(batches, may_renew=False)
+    assert caught.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_valid_batches_are_divided_into_ranges_of_one_type():
+    batches = [batch(0, 9, 1), batch(20, 24, 1, 1, 2, 4, 4), batch(30, 30, 0)]
+    validate_batches(batches, may_renew=True)
+    assert list(acknowledgements(batches)) == [
+        Acknowledgement(0, 10, 1),
+        Acknowledgement(20, 22, 1),
+        Acknowledgement(22, 23, 2),
+        Acknowledgement(23, 25, 4),
+        Acknowledgement(30, 31, 0),
+    ]
