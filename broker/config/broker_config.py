@@ -33,6 +33,7 @@ from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
+from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
@@ -104,6 +105,7 @@ class BrokerConfig:
     group: GroupConfig
     transaction: TransactionConfig
     share_state: ShareStateConfig
+    share_leader: ShareLeaderConfig
     cleaner: CleanerConfig
     partition_count: int
     replication_factor: int
@@ -165,6 +167,7 @@ class BrokerConfig:
             group=_group_config(values),
             transaction=_transaction_config(values),
             share_state=_share_state_config(values),
+            share_leader=_share_leader_config(values),
             cleaner=_cleaner_config(values),
             partition_count=values.integer("num.partitions", 1),
             replication_factor=values.integer("default.replication.factor", 1),
@@ -332,6 +335,28 @@ def _share_state_config(values: Values) -> ShareStateConfig:
         prune_interval_ms=values.integer("share.coordinator.state.topic.prune.interval.ms", 1),
         commit_timeout_ms=values.integer("share.coordinator.write.timeout.ms", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
+    )
+
+
+def _share_leader_config(values: Values) -> ShareLeaderConfig:
+    def bounded(name: str, minimum: int) -> Bounded:
+        found = Bounded(
+            values.integer(f"group.share.{name}", minimum),
+            values.integer(f"group.share.min.{name}", minimum),
+            values.integer(f"group.share.max.{name}", minimum),
+        )
+        if not found.lowest <= found.default <= found.highest:
+            raise invalid(
+                f"group.share.{name}={found.default} must be between group.share.min.{name}="
+                f"{found.lowest} and group.share.max.{name}={found.highest}"
+            )
+        return found
+
+    return ShareLeaderConfig(
+        max_share_sessions=values.integer("group.share.max.share.sessions", 1),
+        delivery_count_limit=bounded("delivery.count.limit", 2),
+        record_lock_duration_ms=bounded("record.lock.duration.ms", 1_000),
+        partition_max_record_locks=bounded("partition.max.record.locks", 100),
     )
 
 

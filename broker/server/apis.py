@@ -150,6 +150,11 @@ APIS: dict[ApiKey, Row] = {
         "share_state.initialize_share_group_state",
         _share_states,
     ),
+    ApiKey.SHARE_FETCH: (
+        "share.share_fetch",
+        lambda b: (b.config, b.shares, b.parked_fetches, b.metadata, b.metrics, b.loop),
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: ("share.share_acknowledge", lambda b: (b.shares, b.metadata)),
     ApiKey.READ_SHARE_GROUP_STATE: ("share_state.read_share_group_state", _share_states),
     ApiKey.WRITE_SHARE_GROUP_STATE: ("share_state.write_share_group_state", _share_states),
     ApiKey.DELETE_SHARE_GROUP_STATE: ("share_state.delete_share_group_state", _share_states),

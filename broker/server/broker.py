@@ -49,6 +49,11 @@ from broker.server.replication.partitions import Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
+from broker.server.share.led_share_partition import LedParts
+from broker.server.share.settings import ShareSettings, has_share_groups
+from broker.server.share.share_metrics import ShareMetrics
+from broker.server.share.share_partitions import SharePartitions
+from broker.server.share.state_persister import PersisterParts, StatePersister
 from broker.server.storage.cleaner import Cleaner
 from broker.server.storage.deleted_files import DeletedFiles
 from broker.server.storage.failures import StorageFailures
@@ -57,6 +62,7 @@ from broker.server.storage.housekeeping import Housekeeping
 from broker.server.storage.mover import Mover
 from broker.server.telemetry.client_telemetry import ClientTelemetry
 from broker.server.telemetry.otlp_forwarder import OtlpForwarder
+from broker.share.session_cache import ShareSessionCache
 
 MAX_SESSION_ID = 2**31 - 1
 
@@ -77,6 +83,7 @@ class Broker:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.config = config
+        self.loop = loop
         self.clock = clock
         self.random = random_source
         self.log_directories = log_directories
@@ -119,6 +126,24 @@ class Broker:
         )
         self.transactions = Transactions(
             shard_parts, config.transaction, self.producer_ids, markers
+        )
+        self._make_shares(PersisterParts(loop, clock, quorum, connect, listener_name))
+
+    def _make_shares(self, parts: PersisterParts) -> None:
+        self.share_settings = ShareSettings(self.config.share_leader, self.metadata)
+        self.share_persister = StatePersister(parts)
+        self.shares = SharePartitions(
+            LedParts(
+                parts.loop,
+                self.clock,
+                self.share_persister,
+                self.parked_fetches,
+                self.failures,
+                ShareMetrics(),
+                settings_of=self.share_settings.of,
+            ),
+            self.partitions,
+            ShareSessionCache(self.config.share_leader.max_share_sessions),
         )
 
     def _make_cluster_parts(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -222,6 +247,7 @@ class Broker:
         """Handle a partition that leads or follows in a new epoch, or that is removed."""
         self.isr_requests.forget(partition)
         self.replica_fetchers.follow(partition)
+        self.shares.on_role(partition)
 
     def _on_follower_failed(self, partition: Partition, error: OSError) -> None:
         self.failures.on_failure(*partition.topic_partition, error)
@@ -272,6 +298,11 @@ class Broker:
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
                 self.transactions.sender.on_brokers_changed()
                 self.verifier.on_brokers_changed()
+                self.share_persister.on_brokers_changed()
+            if delta.changed_configs:
+                self.share_settings.forget()
+            if delta.features_changed and not has_share_groups(self.metadata):
+                self.shares.end_all()
             self._follow_coordinators()
             self.groups.on_metadata_change(delta)
             self.share_states.on_metadata_change(delta)
@@ -308,6 +339,7 @@ class Broker:
     def on_connection_closed(self, connection: Connection) -> None:
         """Drop a connection that has closed."""
         self.listeners.forget(connection)
+        self.shares.on_connection_closed(connection)
         self.telemetry.forget(connection)
 
     def _logs(self) -> Iterator[PartitionLog]:
@@ -361,5 +393,7 @@ class Broker:
         self.share_states.stop()
         self.transactions.stop()
         self.verifier.stop()
+        self.shares.stop()
+        self.share_persister.stop()
         self.telemetry.stop()
         self.listeners.close_connections()

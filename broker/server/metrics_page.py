@@ -20,6 +20,7 @@ def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     from broker.server.quorum.quorum_metrics import QuorumCollector
+    from broker.server.share.share_metrics_page import ShareCollector
     from broker.server.telemetry.client_metrics_page import ClientMetricsCollector
 
     registry = CollectorRegistry()
@@ -27,6 +28,7 @@ def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
     registry.register(QuorumCollector(quorum))
     if broker is not None:
         registry.register(_BrokerCollector(broker))
+        registry.register(ShareCollector(broker.shares))
         if broker.telemetry.is_advertised:
             registry.register(ClientMetricsCollector(broker.telemetry))
     return generate_latest(registry)

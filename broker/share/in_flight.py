@@ -106,7 +106,8 @@ class Run:
 
     def settle(self, state: RecordState) -> None:
         """End the delivery, if any, with a state that no member holds."""
-        assert state is not ACQUIRED and self.state not in FINAL, (self, state)
+        assert state is not ACQUIRED, self
+        assert self.state not in FINAL, (self, state)
         self.state = state
         self.member_id = NOBODY
         self.deadline_ms = 0

@@ -47,6 +47,7 @@ from broker.server.authorization.groups import (
     of_member,
 )
 from broker.server.authorization.offset_fetch import check_offset_fetch
+from broker.server.authorization.share_data import check_share_acknowledge, check_share_fetch
 from broker.server.authorization.share_state import of_brokers
 from broker.server.authorization.topics import (
     check_create_partitions,
@@ -80,6 +81,8 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: check_offset_for_leader_epoch,
     ApiKey.DELETE_RECORDS: check_delete_records,
     ApiKey.DESCRIBE_PRODUCERS: check_describe_producers,
+    ApiKey.SHARE_FETCH: check_share_fetch,
+    ApiKey.SHARE_ACKNOWLEDGE: check_share_acknowledge,
     # Groups.
     ApiKey.JOIN_GROUP: of_member(JoinGroupResponse),
     ApiKey.SYNC_GROUP: of_member(SyncGroupResponse),

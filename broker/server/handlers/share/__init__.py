@@ -1,0 +1,1 @@
+"""The handlers of share groups: ShareFetch and ShareAcknowledge."""

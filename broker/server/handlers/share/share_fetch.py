@@ -1,0 +1,252 @@
+"""ShareFetch (key 78), versions 1-2: acknowledge records of a share session, and acquire others.
+
+The session (KIP-932) belongs to the connection and to a member of a share group; a request names
+the partitions that are new in it, or acknowledged. Acknowledging and acquiring go on at the same
+time, and both results are in one answer. v2 adds the acquire mode (KIP-1206) and requests that
+renew locks and acquire nothing (KIP-1222).
+
+A fetch that finds too few bytes waits, like a consumer's, for the partitions to grow, and also for
+records of its share-partitions that become available.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from broker.config.broker_config import BrokerConfig
+from broker.errors import ErrorCode, KafkaError
+from broker.protocol.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from broker.server.cluster.current_leaders import SAYS_WHO_LEADS, endpoints_of, find_leader
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.handlers.share.share_read import ShareRead, Wanted
+from broker.server.handlers.share.validation import member_of, require_share_groups
+from broker.server.metrics import Metrics
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps
+from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
+from broker.server.share.acknowledging import (
+    Acknowledging,
+    Batches,
+    Results,
+    batches_in,
+    has_batches,
+)
+from broker.server.share.log_slice import NO_RECORDS
+from broker.server.share.share_partitions import SharePartitions
+from broker.share.acquisition import Demand
+from broker.share.session import FINAL_EPOCH, FIRST_EPOCH, PartitionKey, SessionKey, ShareSession
+
+RECORD_LIMIT = 1
+FIRST_VERSION_WITH_RENEWALS = 2
+
+
+class ShareFetch:
+    """See the module."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        shares: SharePartitions,
+        parked_fetches: ParkedFetches,
+        metadata: ClusterMetadata,
+        metrics: Metrics,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._max_fetch_bytes = config.max_fetch_bytes
+        self._shares = shares
+        self._parked_fetches = parked_fetches
+        self._metadata = metadata
+        self._metrics = metrics
+        self._loop = loop
+
+    def handle(self, context: RequestContext, request: ShareFetchRequest) -> Steps[Answer]:
+        """Answer when the acknowledgements are stored, and there are records or no time left."""
+        require_share_groups(self._metadata)
+        member = member_of(request)
+        renews = context.api_version >= FIRST_VERSION_WITH_RENEWALS and request.is_renew_ack
+        if renews:
+            _validate_renewal(request)
+        batches = batches_in(request.topics)
+        try:
+            session = self._session_of(context, request, member, batches)
+        except KafkaError as error:
+            if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+                raise
+            # Otherwise a client would ask again at once, and for ever.
+            yield self._pause(request.max_wait_ms)
+            raise
+        acknowledged = {key: found for key, found in batches.items() if found}
+        acknowledging = Acknowledging(self._shares, member, acknowledged, may_renew=renews)
+        read = ShareRead(self._shares, member.group_id, self._wanted(request, member))
+        is_last = request.share_session_epoch == FINAL_EPOCH
+        if not is_last and not renews and request.max_records > 0 and request.max_bytes > 0:
+            yield from self._fetch(request, session, read)
+        results = yield from acknowledging.results()
+        response = self._answer(context, request, session, read, results)
+        if is_last and self._shares.sessions.find(member) is session:
+            self._shares.sessions.close(member)
+            self._shares.release(session)
+        return response
+
+    def _pause(self, wait_ms: int) -> Later:
+        pause = Later()
+        self._loop.call_later(max(0, wait_ms) / 1000, pause.done)
+        return pause
+
+    # --- the session ---
+
+    def _session_of(
+        self,
+        context: RequestContext,
+        request: ShareFetchRequest,
+        member: SessionKey,
+        batches: Batches,
+    ) -> ShareSession:
+        """Open or continue the session; raises KafkaError."""
+        sessions, epoch = self._shares.sessions, request.share_session_epoch
+        if epoch == FIRST_EPOCH:
+            if has_batches(batches):
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "The first request of a session acknowledges nothing.",
+                )
+            return sessions.open(member, list(batches), context.connection)
+        session = sessions.resume(member, epoch)
+        if epoch != FINAL_EPOCH:
+            forgotten = (
+                (topic.topic_id, partition)
+                for topic in request.forgotten_topics_data
+                for partition in topic.partitions
+            )
+            sessions.update(session, list(batches), forgotten)
+        return session
+
+    # --- acquire ---
+
+    def _wanted(self, request: ShareFetchRequest, member: SessionKey) -> Wanted:
+        max_bytes = min(self._max_fetch_bytes, request.max_bytes)
+        return Wanted(
+            Demand(
+                member.member_id,
+                request.max_records,
+                request.batch_size,
+                is_record_limit=request.share_acquire_mode == RECORD_LIMIT,
+            ),
+            max_bytes=max_bytes,
+            min_bytes=min(request.min_bytes, max_bytes),
+        )
+
+    def _fetch(
+        self, request: ShareFetchRequest, session: ShareSession, read: ShareRead
+    ) -> Steps[None]:
+        """Acquire records; wait for them, if there are too few bytes and time is left."""
+        read.open(session.rotated(request.share_session_epoch))
+        has_time = request.max_wait_ms > 0
+        if read.run(is_final=not has_time) or not has_time:
+            return
+        parked = ParkedFetch(
+            self._parked_fetches,
+            [*read.partitions, *read.led.values()],
+            request.min_bytes,
+            is_read_committed=read.reads_committed,
+            is_patient=request.min_bytes > 1,
+        )
+        self._parked_fetches.park(parked, request.max_wait_ms)
+        while True:
+            is_final: bool = yield parked
+            if read.run(is_final=is_final) or is_final:
+                parked.end()
+                return
+            parked.wait_on()
+
+    # --- the answer ---
+
+    def _answer(
+        self,
+        context: RequestContext,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        read: ShareRead,
+        results: Results,
+    ) -> ShareFetchResponse:
+        self._metrics.fetched_bytes += read.size_bytes
+        is_first = request.share_session_epoch == FIRST_EPOCH
+        answers = read.answers
+        if is_first:
+            for key in session.partitions:
+                answers.setdefault(key, _nothing(key))
+        named = {
+            key: answer
+            for key, answer in answers.items()
+            if session.note_answer(
+                key, has_records=bool(answer.records), has_error=bool(answer.error_code)
+            )
+            or is_first
+        }
+        for key, error in results.items():
+            answer = named.setdefault(
+                key, PartitionData(partition_index=key[1], records=NO_RECORDS)
+            )
+            if error is not None:
+                answer.acknowledge_error_code = error.code
+                answer.acknowledge_error_message = error.message
+        settings = self._shares.settings_of(session.key.group_id)
+        response = ShareFetchResponse(
+            acquisition_lock_timeout_ms=settings.policy.record_lock_duration_ms,
+            responses=_by_topic(named.items()),
+        )
+        self._tell_leaders(context, named, response)
+        return response
+
+    def _tell_leaders(
+        self,
+        context: RequestContext,
+        answers: dict[PartitionKey, PartitionData],
+        response: ShareFetchResponse,
+    ) -> None:
+        """Add the leaders of partitions that this broker does not lead (KIP-951)."""
+        leaders: set[int] = set()
+        for (topic_id, number), answer in answers.items():
+            if SAYS_WHO_LEADS.isdisjoint((answer.error_code, answer.acknowledge_error_code)):
+                continue
+            topic = self._metadata.image.topics.by_id.get(topic_id)
+            found = None if topic is None else find_leader(self._metadata, topic.name, number)
+            if found is not None:
+                answer.current_leader = LeaderIdAndEpoch(**found._asdict())
+                leaders.add(found.leader_id)
+        addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
+        response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
+
+
+def _validate_renewal(request: ShareFetchRequest) -> None:
+    """Raise INVALID_REQUEST unless a request that renews locks asks for no records."""
+    limits = {
+        "maxBytes": request.max_bytes,
+        "minBytes": request.min_bytes,
+        "maxRecords": request.max_records,
+        "maxWaitMs": request.max_wait_ms,
+    }
+    wrong = [f"{name} must be set to 0, " for name, value in limits.items() if value]
+    if wrong:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "".join(wrong) + "if isRenewAck is true.")
+
+
+def _nothing(key: PartitionKey) -> PartitionData:
+    return PartitionData(partition_index=key[1], records=NO_RECORDS)
+
+
+def _by_topic(
+    answers: Iterable[tuple[PartitionKey, PartitionData]],
+) -> list[ShareFetchableTopicResponse]:
+    topics: dict[bytes, ShareFetchableTopicResponse] = {}
+    for (topic_id, _), answer in answers:
+        if topic_id not in topics:
+            topics[topic_id] = ShareFetchableTopicResponse(topic_id=topic_id)
+        topics[topic_id].partitions.append(answer)
+    return list(topics.values())

@@ -1,0 +1,74 @@
+"""The acknowledgements of a ShareFetch or a ShareAcknowledge; each partition has its own result."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from broker.errors import ErrorCode, KafkaError
+from broker.server.network.later import Later, Steps
+from broker.server.share.share_partitions import SharePartitions
+from broker.share.acknowledgement import Batch, acknowledgements, validate_batches
+from broker.share.session import PartitionKey, SessionKey
+
+Batches = dict[PartitionKey, Sequence[Batch]]
+Results = dict[PartitionKey, KafkaError | None]
+"""The refusal of each partition, None if its acknowledgements are stored."""
+
+
+def batches_in(topics: Iterable[Any]) -> Batches:
+    """Return the batches of each partition that a request names, also if there are none."""
+    return {
+        (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
+        for topic in topics
+        for partition in topic.partitions
+    }
+
+
+class Acknowledging:
+    """Acknowledgements that have been begun, and whose results are waited for."""
+
+    def __init__(
+        self, shares: SharePartitions, member: SessionKey, batches: Batches, *, may_renew: bool
+    ) -> None:
+        self._shares = shares
+        self._member = member
+        self._may_renew = may_renew
+        self._results: Results = {}
+        self._waiting: dict[PartitionKey, Later] = {}
+        for key, of_partition in batches.items():
+            try:
+                self._begin(key, of_partition)
+            except KafkaError as error:
+                self._results[key] = error
+
+    def _begin(self, key: PartitionKey, batches: Sequence[Batch]) -> None:
+        topic = self._shares.name_of(key)
+        metrics = self._shares.metrics
+        validate_batches(batches, may_renew=self._may_renew)
+        if not batches:
+            self._results[key] = None
+            return
+        metrics.total_acknowledgements[topic] += 1
+        try:
+            led = self._shares.find(self._member.group_id, key)
+            if led is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    "The group does not read this partition here.",
+                )
+            acknowledged = list(acknowledgements(batches))
+            self._waiting[key] = led.acknowledge(self._member.member_id, acknowledged)
+        except KafkaError:
+            metrics.failed_acknowledgements[topic] += 1
+            raise
+        metrics.note_acknowledged(acknowledged)
+
+    def results(self) -> Steps[Results]:
+        """Wait for all results."""
+        for key, written in self._waiting.items():
+            self._results[key] = yield written
+        return self._results
+
+
+def has_batches(batches: Mapping[PartitionKey, Sequence[Batch]]) -> bool:
+    """Return whether a request acknowledges anything."""
+    return any(batches.values())

@@ -1,0 +1,124 @@
+"""The metrics of share groups at the leaders of partitions, under Kafka's names.
+
+kafka_server_share_group_metrics_<name>      RecordAcknowledgementsPerSec by ack_type,
+                                             PartitionLoadTimeMs
+kafka_server_share_partition_metrics_<name>  InFlightMessageCount, InFlightBatchCount and
+                                             AcquisitionLockTimeoutPerSec, of each share-partition
+kafka_server_share_session_cache_<name>      ShareSessionsCount, SharePartitionsCount,
+                                             ShareSessionEvictionsPerSec
+kafka_server_broker_topic_metrics_<name>     TotalShareFetchRequestsPerSec and
+                                             TotalShareAcknowledgementRequestsPerSec by topic, and
+                                             Failed... for both
+
+A counter stands for a rate: Prometheus computes the rate.
+"""
+
+from collections import Counter
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
+from broker.server.share.share_metrics import ACK_TYPE_NAMES
+from broker.server.share.share_partitions import SharePartitions
+
+_GROUPS = "kafka_server_share_group_metrics_"
+_PARTITIONS = "kafka_server_share_partition_metrics_"
+_SESSIONS = "kafka_server_share_session_cache_"
+_TOPICS = "kafka_server_broker_topic_metrics_"
+
+
+class ShareCollector:
+    """Presents the numbers of share groups to the Prometheus client."""
+
+    def __init__(self, shares: SharePartitions) -> None:
+        self._shares = shares
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the names are known when they are collected."""
+        return []
+
+    def collect(self) -> list[Metric]:
+        """Return all families."""
+        return [*self._group_families(), *self._partition_families(), *self._session_families()]
+
+    def _group_families(self) -> list[Metric]:
+        metrics = self._shares.metrics
+        acknowledged = CounterMetricFamily(
+            f"{_GROUPS}record_acknowledgements",
+            "Records by the type of their acknowledgement",
+            labels=["ack_type"],
+        )
+        for number, name in enumerate(ACK_TYPE_NAMES):
+            acknowledged.add_metric([name], metrics.acknowledged[number])
+        return [
+            acknowledged,
+            SummaryMetricFamily(
+                f"{_GROUPS}partition_load_time_ms",
+                "The time to read the state of a share-partition",
+                count_value=metrics.load_count,
+                sum_value=metrics.load_ms,
+            ),
+            _by_topic("total_share_fetch_requests", "ShareFetches", metrics.total_fetches),
+            _by_topic(
+                "failed_share_fetch_requests", "ShareFetches with an error", metrics.failed_fetches
+            ),
+            _by_topic(
+                "total_share_acknowledgement_requests",
+                "Requests with acknowledgements",
+                metrics.total_acknowledgements,
+            ),
+            _by_topic(
+                "failed_share_acknowledgement_requests",
+                "Requests with acknowledgements that were refused",
+                metrics.failed_acknowledgements,
+            ),
+        ]
+
+    def _partition_families(self) -> list[Metric]:
+        labels = ["group", "topic", "partition"]
+        messages = GaugeMetricFamily(
+            f"{_PARTITIONS}in_flight_message_count", "Records in flight", labels=labels
+        )
+        batches = GaugeMetricFamily(
+            f"{_PARTITIONS}in_flight_batch_count",
+            "Ranges of records in flight with the same state",
+            labels=labels,
+        )
+        expired = CounterMetricFamily(
+            f"{_PARTITIONS}acquisition_lock_timeout", "Records whose lock ended", labels=labels
+        )
+        for led in self._shares:
+            topic, number = led.partition.topic_partition
+            values = [led.key.group_id, topic, str(number)]
+            share = led.share
+            messages.add_metric(values, 0 if share is None else share.record_count)
+            batches.add_metric(values, 0 if share is None else len(share.runs))
+            expired.add_metric(values, led.expired_count)
+        return [messages, batches, expired]
+
+    def _session_families(self) -> list[Metric]:
+        sessions = self._shares.sessions
+        return [
+            GaugeMetricFamily(f"{_SESSIONS}share_sessions_count", "Share sessions", len(sessions)),
+            GaugeMetricFamily(
+                f"{_SESSIONS}share_partitions_count",
+                "Partitions of all share sessions together",
+                sessions.partition_count,
+            ),
+            CounterMetricFamily(
+                f"{_SESSIONS}share_session_evictions",
+                "Share sessions that ended with their connection",
+                sessions.eviction_count,
+            ),
+        ]
+
+
+def _by_topic(name: str, text: str, counts: Counter[str]) -> Metric:
+    family = CounterMetricFamily(f"{_TOPICS}{name}", text, labels=["topic"])
+    for topic, count in sorted(counts.items()):
+        family.add_metric([topic], count)
+    return family
