@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from broker.cli.admin.settings import parse_addresses, read_properties
@@ -27,6 +28,7 @@ from broker.cli.clients.formatters import (
 )
 from broker.cli.clients.settings import collect_settings
 from broker.cli.ending import INTERRUPTED
+from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
 
@@ -212,10 +214,12 @@ def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: F
     with told():
         subscription = _Subscription(consumer, options, exclude_internal=exclude_internal)
     count, status = 0, 0
+    progress = Progress(prints_results=True)
     try:
         with told():
             for message in subscription.messages():
                 count += 1
+                progress.tell(partial("{} records consumed".format, count))
                 _print(options, formatter, message)
                 if subscription.is_in_group:
                     consumer.store_offsets(message)

@@ -7,6 +7,7 @@ import argparse
 import io
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from broker.cli.admin.settings import parse_addresses, read_properties
@@ -21,6 +22,7 @@ from broker.cli.clients.line_reader import LineReader, LineRecord
 from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitioner
 from broker.cli.clients.settings import collect_settings
 from broker.cli.ending import INTERRUPTED
+from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import system_random
 
@@ -174,8 +176,12 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _send_lines(publisher: "_Publisher", reader: LineReader, *, is_sync: bool) -> None:
+    is_typed = sys.stdin.isatty()
+    progress = Progress()
     for number, line in enumerate(_lines(), start=1):
         publisher.send(reader.record(line, number))
+        if not is_typed:
+            progress.tell(partial("{} lines read".format, number))
         if is_sync:
             publisher.wait()
             if publisher.failed_count:

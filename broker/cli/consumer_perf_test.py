@@ -19,6 +19,7 @@ from broker.cli.arguments import (
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
 from broker.cli.clients.settings import collect_settings
 from broker.cli.ending import INTERRUPTED
+from broker.cli.progress import Progress
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
@@ -158,6 +159,7 @@ class _Run:
         self._consumer = consumer
         self._options = options
         self._clock = SystemClock()
+        self._progress = Progress(self._clock, prints_results=options.show_detailed_stats)
         self._start_ms = self._clock.timestamp_ms()
         self._stats = ConsumerStats(self._start_ms)
         self._assigned: set[tuple[str, int]] = set()
@@ -178,6 +180,7 @@ class _Run:
             count = self._take()
             now_ms = self._clock.timestamp_ms()
             last_ms = now_ms if count else last_ms
+            self._progress.tell(lambda: f"{stats.count} of {options.num_records} records consumed")
             if count and stats.is_due(now_ms, options.reporting_interval):
                 line = stats.report(now_ms, self._join_ms_of_interval, self._text(now_ms))
                 self._join_ms_of_interval = 0

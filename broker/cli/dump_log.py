@@ -7,9 +7,11 @@ the metadata log. It prints inconsistencies to stderr, as Kafka's tool does.
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from struct import iter_unpack
 
 from broker.cli.arguments import plain_tool_parser
+from broker.cli.progress import Progress
 from broker.cli.record_text import (
     RecordDecoder,
     control_text,
@@ -120,7 +122,9 @@ def _dump_log(path: str, options: argparse.Namespace, decoder: RecordDecoder) ->
     end = min(size, options.max_bytes)
     valid_bytes, last_offset, gaps = 0, -1, []
     try:
+        progress = Progress(prints_results=True)
         for position, batch in walk_batches(file, 0, end):
+            progress.tell(_read_of(path, position, end))
             print(_batch_text(position, batch))
             valid_bytes = position + batch.header.size_bytes
             if not (options.deep_iteration or options.print_data_log):
@@ -138,6 +142,10 @@ def _dump_log(path: str, options: argparse.Namespace, decoder: RecordDecoder) ->
         print(f"Non-consecutive offsets in {os.path.abspath(path)}", file=sys.stderr)
     for first, second in gaps:
         print(f"  {first} is followed by {second}", file=sys.stderr)
+
+
+def _read_of(path: str, position: int, end: int) -> Callable[[], str]:
+    return lambda: f"{os.path.basename(path)}: {position} of {end} bytes read"
 
 
 def _print_title(path: str) -> None:
@@ -239,10 +247,12 @@ def _dump_offset_index(path: str, options: argparse.Namespace) -> None:
         _print_sanity(path, OffsetIndex.from_bytes(data, size) is not None)
         return
     mismatches = []
+    progress = Progress(prints_results=not options.verify_index_only)
     for number, (relative_offset, position) in enumerate(iter_unpack(">ii", data)):
         if relative_offset == 0 and number:
             break  # The file was preallocated: zeros from here on.
         offset = base_offset + relative_offset
+        progress.tell(_read_of(path, 8 * number, len(data)))
         end = min(size, position + options.max_message_size)
         _, batch = next(walk_batches(log, position, end), (0, None))
         last_offset = -1 if batch is None else batch.last_offset
@@ -266,9 +276,11 @@ def _dump_time_index(path: str, options: argparse.Namespace) -> None:
         _read(os.path.splitext(path)[0] + ".index"), log.size_bytes()
     )
     previous_ms = -1
+    progress = Progress(prints_results=not options.verify_index_only)
     for number, (timestamp_ms, relative_offset) in enumerate(iter_unpack(">qi", data)):
         if relative_offset == 0 and number:
             break  # The file was preallocated: zeros from here on.
+        progress.tell(_read_of(path, 12 * number, len(data)))
         start = (offset_index or OffsetIndex()).lookup(relative_offset)
         offset = base_offset + relative_offset
         _check_time_entry(log, start, offset, timestamp_ms)

@@ -16,6 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 from broker.cli.admin.connection import Connection, ConnectionFailed
 from broker.cli.admin.settings import AdminSettings
 from broker.cli.admin.waiting import told_when_long
+from broker.cli.progress import Progress
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Message, Struct
@@ -78,6 +79,8 @@ class AdminClient:
         self._connections: dict[tuple[str, int], Connection] = {}
         self._has_connected = False
         self._nodes: ClusterNodes | None = None
+        self._progress = Progress(self._clock)
+        self._answers = 0
 
     # --- requests ---
 
@@ -171,6 +174,12 @@ class AdminClient:
         with told_when_long(f"{what}: the cluster at {addresses} has not answered yet"):
             return self._attempts(what, attempt, retried)
 
+    def _count_answer(self, request: Message) -> None:
+        """Tell a user at a terminal about many requests that are answered quickly each."""
+        self._answers += 1
+        name = type(request).__name__.removesuffix("Request")
+        self._progress.tell(lambda: f"{self._answers} requests answered, the last was {name},")
+
     def _attempts(
         self, what: str, attempt: Callable[[int], Outcome], retried: Collection[ErrorCode]
     ) -> Outcome:
@@ -206,13 +215,15 @@ class AdminClient:
     ) -> Message:
         until_ms = min(deadline_ms, self._clock.now_ms() + self.settings.request_timeout_ms)
         try:
-            return connection.ask(request, until_ms, max_version)
+            response = connection.ask(request, until_ms, max_version)
         except TimeoutError as error:
             self._forget(connection)
             raise ConnectionFailed(f"{connection} did not answer in time") from error
         except ConnectionFailed:
             self._forget(connection)
             raise
+        self._count_answer(request)
+        return response
 
     def _connection(self, to: To | int, deadline_ms: int) -> Connection:
         if to is To.ANY_NODE:
