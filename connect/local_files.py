@@ -36,7 +36,7 @@ def allowed_path(setting: str, path: str) -> str:
         real = os.path.realpath(path)
         roots = [os.path.realpath(each) for each in _allowed]
     except (OSError, ValueError) as error:
-        raise ConfigException.of_value(setting, path[:200], str(error)) from error
+        raise ConfigException.of_value(setting, path[:200], str(error)) from None
     if any(root == os.path.commonpath((root, real)) for root in roots):
         return real
     raise ConfigException.of_value(

@@ -96,7 +96,8 @@ class _Server:
         self._statuses[pid] = status
         for descriptor in standard:
             os.close(descriptor)
-        self._jobs.send(STATUS.pack(pid))
+        with suppress(BrokenPipeError):  # Whoever asked has ended, and is not waited for.
+            self._jobs.send(STATUS.pack(pid))
         return False
 
     def _forget_all(self) -> None:

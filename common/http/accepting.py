@@ -22,6 +22,9 @@ from common.process.tasks import spawn
 log = logging.getLogger("millrace.listener")
 
 ACCEPTS_PER_WAKE_UP = 64
+UNREAD_SECONDS = 60.0
+"""The system closes a connection whose client takes nothing of what is sent for so long. Otherwise
+the answer stays in memory until the client closes it."""
 RETRY_SECONDS = 0.25
 QUIET_SECONDS = 60.0
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -133,6 +136,7 @@ class ProtocolServer:
 
     def _take(self, accepted: socket.socket, _: str) -> None:
         if self._count() + len(self._connecting) < self._limit:
+            _give_up_if_unread(accepted)
             self._connect_to(accepted)
             return
         accepted.close()
@@ -165,6 +169,13 @@ async def bound_to(host: str, port: int) -> list[socket.socket]:
     sockets = [each.dup() for each in server.sockets]
     server.close()
     return sockets
+
+
+def _give_up_if_unread(accepted: socket.socket) -> None:
+    # Linux has it, macOS does not.
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if option is not None and accepted.family != socket.AF_UNIX:
+        accepted.setsockopt(socket.IPPROTO_TCP, option, int(UNREAD_SECONDS * 1000))
 
 
 def _lowest_free_descriptor() -> int:

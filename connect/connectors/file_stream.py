@@ -76,6 +76,15 @@ _SINK_CONFIG = ConfigDef().define(
 )
 
 
+def _file_of(settings: Settings) -> str | None:
+    """Return the file that a configuration names, None for standard input and output.
+
+    It is the parsed value, without control characters and spaces around it, as Kafka's is.
+    """
+    filename: str | None = _SINK_CONFIG.parse(settings)["file"]
+    return filename or None
+
+
 def _with_file_mistake(values: dict[str, ConfigValue]) -> dict[str, ConfigValue]:
     """Add an error to the setting of a file that the worker does not allow."""
     file = values["file"]
@@ -115,12 +124,12 @@ class FileStreamSourceConnector(SourceConnector):
 
     def start(self, settings: Settings) -> None:
         _SOURCE_CONFIG.parse(settings)
-        if settings.get("file"):
-            allowed_path("file", settings["file"])
+        if filename := _file_of(settings):
+            allowed_path("file", filename)
         super().start(settings)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
-        filename = settings.get("file")
+        filename = _file_of(settings)
         if not filename:
             return "standard input cannot be read a second time"
         path = allowed_path("file", filename)
@@ -132,7 +141,7 @@ class FileStreamSourceConnector(SourceConnector):
         return FileStreamSourceTask
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
-        is_file = bool(settings.get("file"))
+        is_file = _file_of(settings) is not None
         return ExactlyOnceSupport.SUPPORTED if is_file else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(
@@ -140,7 +149,7 @@ class FileStreamSourceConnector(SourceConnector):
         settings: Settings,
         offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
     ) -> bool:
-        if not settings.get("file"):
+        if _file_of(settings) is None:
             raise ConnectException(
                 "Offsets cannot be modified if the 'file' configuration is unspecified. This is "
                 "because stdin is used for input and offsets are not tracked."
@@ -183,7 +192,7 @@ class FileStreamSourceTask(SourceTask):
 
     def start(self, settings: Settings) -> None:
         parsed = _SOURCE_CONFIG.parse(settings)
-        self._filename: str | None = parsed["file"] or None
+        self._filename = _file_of(settings)
         self._topic: str = parsed["topic"]
         self._batch_size: int = max(1, parsed["batch.size"])
         self._partition = {FILENAME: self._filename}
@@ -286,8 +295,8 @@ class FileStreamSinkConnector(SinkConnector):
         return _with_file_mistake(super().validate(settings))
 
     def start(self, settings: Settings) -> None:
-        if settings.get("file"):
-            allowed_path("file", settings["file"])
+        if filename := _file_of(settings):
+            allowed_path("file", filename)
         super().start(settings)
 
     def task_class(self) -> type[SinkTask]:
@@ -312,7 +321,7 @@ class FileStreamSinkTask(SinkTask):
         return _VERSION
 
     def start(self, settings: Settings) -> None:
-        self._filename: str | None = _SINK_CONFIG.parse(settings)["file"] or None
+        self._filename = _file_of(settings)
         if self._filename is None:
             self._stream: IO[bytes] = sys.stdout.buffer
             return

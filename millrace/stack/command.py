@@ -81,8 +81,9 @@ def _await_ready(place: Place, options: UpOptions, *, is_new: bool) -> int:
         if time.monotonic() >= deadline:
             _show(place, state, options)
             raise PlanError(f"not ready after {options.wait_seconds} s: it goes on starting")
-        if not state and not place.is_taken() and time.monotonic() - began > _KILL_SECONDS:
-            raise PlanError(f"the stack did not start: see {place.log_folder / 'stack.log'}")
+        # A process that starts the stack has a moment to take its place.
+        if not place.is_taken() and time.monotonic() - began > _KILL_SECONDS:
+            raise PlanError(f"the stack has ended: see {place.log_folder / 'stack.log'}")
         if not state.get("is_ready"):
             time.sleep(_POLL_SECONDS)
     if not is_new:

@@ -143,3 +143,18 @@ def test_a_sink_appends_a_line_for_each_record(tmp_path: Path) -> None:
     assert len(connector.task_configs(3)) == 3
     with pytest.raises(ConnectException):
         task.start({"file": str(tmp_path / "no" / "folder")})
+
+
+@pytest.mark.parametrize("file", ["\0", " ", ""])
+@pytest.mark.parametrize(
+    "connector", [FileStreamSourceConnector, FileStreamSinkConnector], ids=["source", "sink"]
+)
+def test_a_file_that_is_blank_is_none(
+    connector: type[FileStreamSourceConnector | FileStreamSinkConnector], file: str
+) -> None:
+    """It is parsed as in validation, which has no objection to it."""
+    settings = {"topic": "t", "file": file}
+    assert not [each for each in connector().validate(settings).values() if each.error_messages]
+    made = connector()
+    made.start(settings)
+    made.stop()

@@ -134,6 +134,26 @@ def test_half_a_body_is_let_go(rest: RestCalls, topic: str) -> None:
     assert rest.get("/topics").status == 200
 
 
+def test_a_consumer_that_never_reads_its_answer_blocks_nobody(rest: RestCalls, topic: str) -> None:
+    """The system closes its connection after a minute (`common.http.accepting`)."""
+    records = {"records": [{"value": "x" * 100_000}] * 100}
+    for _ in range(2):
+        assert rest.post(f"/topics/{topic}", records, JSON_RECORDS).status == 200
+    told = {"format": "json", "auto.offset.reset": "earliest"}
+    place = rest.post("/consumers/deaf", told).body["base_uri"]
+    partitions = {"partitions": [{"topic": topic, "partition": each} for each in (0, 1)]}
+    rest.post(f"{place}/assignments", partitions)
+    parts = urlsplit(rest.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0)) as deaf:
+        path = place.removeprefix(rest.url) + "/records?timeout=1000"
+        deaf.sendall(f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+        assert deaf.recv(15) == b"HTTP/1.1 200 OK"
+        assert rest.get("/topics").status == 200
+        # What it has been given is not given again, and the instance is free.
+        assert len(rest.get(f"{place}/records?timeout=100").body) < 200
+        assert rest.delete(place.removeprefix(rest.url)).status == 204
+
+
 def test_a_hundred_instances_that_nobody_calls_again_are_gone_and_so_is_their_memory(
     stack: LocalStack,
 ) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,12 @@ class Command:
         return subprocess.run(
             command, env=self._environment, capture_output=True, text=True, check=False, timeout=200
         )
+
+    def begin(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start the command, and do not wait for it."""
+        command = [sys.executable, "-m", "millrace", *arguments]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, env=self._environment, stdout=quiet, stderr=quiet)
 
     def up(self, *arguments: str) -> dict[str, Any]:
         """Start a stack on free ports; return what is printed for programs."""
@@ -171,6 +178,47 @@ def test_data_is_there_at_the_next_up_and_no_process_is_left(
     if has_registry:
         registry = RestCalls(stack["environment"]["SCHEMA_REGISTRY_URL"])
         assert registry.get("/subjects").body == ["s"]
+
+
+@pytest.mark.parametrize("moment", ["plan.json", "state.json", "data/broker-1"])
+def test_killed_at_its_start_leaves_no_process_and_the_next_up_works(
+    tmp_path: Path, millrace: Command, moment: str
+) -> None:
+    """The moment is when a file of the stack is there."""
+    home = tmp_path / "home"
+    arguments = ["up", "--any-port", "--only", "broker,rest-proxy"]
+    starting = millrace.begin(*arguments)
+    until(lambda: (home / "stacks" / "default" / moment).exists(), 30)
+    (supervisor,) = [pid for pid in processes_of(home) if " -m stack " in command_of(pid)] or [0]
+    if supervisor:
+        os.kill(supervisor, signal.SIGKILL)
+    else:  # It has not been started yet.
+        starting.kill()
+    # Nobody waits two minutes for a stack that has ended.
+    assert starting.wait(30) != 0
+    until(lambda: not processes_of(home), 20, shown=lambda: processes_of(home))
+    stack = millrace.up("--only", "broker,rest-proxy")
+    send(stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"], "lines", "hello")
+    millrace("down")
+    until(lambda: not processes_of(home), 20, shown=lambda: processes_of(home))
+
+
+def processes_of(home: Path) -> list[int]:
+    """Return the processes that were started for stacks of a folder."""
+    told = f"MILLRACE_HOME={home}".encode()
+    found = []
+    for each in Path("/proc").iterdir():
+        with suppress(OSError):
+            if each.name.isdigit() and told in (each / "environ").read_bytes().split(b"\0"):
+                found.append(int(each.name))
+    return [pid for pid in found if is_there(pid)]
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
 
 
 def test_two_ups_at_the_same_moment_are_one_stack(millrace: Command) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from common.http import serving
+from common.http import accepting, serving
 from common.http.application import build_app
 from common.http.serving import runner_of, serve_on
 from tests.common.http.test_accepting import programs
 
 SECONDS = 0.3
+LARGE_BYTES = 30 << 20
 ASK = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 PARTS = {
     "nothing": b"",
@@ -42,6 +44,10 @@ async def taking(request: web.Request) -> web.Response:
     return web.Response(body=await request.read())
 
 
+async def giving(_: web.Request) -> web.Response:
+    return web.Response(body=bytes(LARGE_BYTES))
+
+
 async def ready() -> list[str]:
     return []
 
@@ -50,6 +56,7 @@ async def ready() -> list[str]:
 async def server() -> AsyncIterator[int]:
     app = build_app(CollectorRegistry(), ready, body_seconds=SECONDS)
     app.router.add_post("/taking", taking)
+    app.router.add_get("/giving", giving)
     runner = runner_of(app, shutdown_seconds=1)
     await runner.setup()
     await serve_on(runner, "127.0.0.1", 0)
@@ -88,6 +95,28 @@ def test_a_client_that_stops_within_a_request_is_given_up(
         answers = await asyncio.gather(*[told(port, PARTS[part]) for _ in range(50)])
         expected = b"200" if "after" in part else b"408" if b"POST" in PARTS[part] else b""
         assert {answer[9:12] for answer in answers} == {expected}
+
+    run(check)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has it")
+def test_a_client_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "UNREAD_SECONDS", 1.0)
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 3)
+
+    async def check(port: int) -> None:
+        deaf = []
+        for _ in range(3):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.sendall(b"GET /giving HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            deaf.append(client)
+        await asyncio.sleep(SECONDS)
+        assert not await _is_served(port)
+        async with asyncio.timeout(30):
+            while not await _is_served(port):
+                await asyncio.sleep(0.1)
+        for each in deaf:
+            each.close()
 
     run(check)
 
