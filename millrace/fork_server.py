@@ -96,7 +96,7 @@ class _Server:
         self._statuses[pid] = status
         for descriptor in standard:
             os.close(descriptor)
-        with suppress(BrokenPipeError):  # Whoever asked has ended, and is not waited for.
+        with suppress(BrokenPipeError):  # The client may have ended.
             self._jobs.send(STATUS.pack(pid))
         return False
 
