@@ -16,6 +16,7 @@ ON_REQUEST = (
     "mirror",
     "outage",
     "processing",
+    "quotas",
     "rest_proxy",
     "stack",
     "transactions",

@@ -23,6 +23,7 @@ from broker.config.quorum_config import (
     read_roles,
     read_voters,
 )
+from broker.config.quota_config import QuotaConfig, read_quota_config
 from broker.config.replication_config import ReplicationConfig, read_replication_config
 from broker.config.security_config import SecurityConfig, read_security_config
 from broker.config.sources import invalid
@@ -41,10 +42,8 @@ __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 # Settings of features that are not implemented: the broker refuses to start with one of them.
 _NOT_YET = {
     "alter.config.policy.class.name": "a policy for settings",
-    "client.quota.callback.class": "quotas",
+    "client.quota.callback.class": "a class that decides on quotas",
     "create.topic.policy.class.name": "a policy for new topics",
-    "max.connection.creation.rate": "a limit on new connections",
-    "max.connections.per.ip.overrides": "a limit on the connections of one address",
     "queued.max.request.bytes": "a limit on the bytes of waiting requests",
     "remote.log.storage.system.enable": "tiered storage",
     "transaction.two.phase.commit.enable": "two-phase commit of transactions",
@@ -114,8 +113,7 @@ class BrokerConfig:
     internal_topics: Mapping[str, InternalTopic]
     max_frame_bytes: int
     max_fetch_bytes: int
-    max_connections: int
-    max_connections_per_ip: int
+    quotas: QuotaConfig
     connections_max_idle_ms: int
     listen_backlog: int
     retention_check_interval_ms: int
@@ -176,8 +174,9 @@ class BrokerConfig:
             internal_topics=read_internal_topics(values, is_alone=is_alone),
             max_frame_bytes=values.integer("socket.request.max.bytes", 1),
             max_fetch_bytes=values.integer("fetch.max.bytes", 1024),
-            max_connections=values.integer("max.connections", 0),
-            max_connections_per_ip=values.integer("max.connections.per.ip", 0),
+            quotas=read_quota_config(
+                values, [each.name for each in (*listeners.clients, *listeners.controllers)]
+            ),
             connections_max_idle_ms=values.integer("connections.max.idle.ms", -1),
             listen_backlog=values.integer("socket.listen.backlog.size", 1),
             retention_check_interval_ms=values.integer("log.retention.check.interval.ms", 1),

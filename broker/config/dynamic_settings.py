@@ -24,7 +24,12 @@ _CLEANER = {
     "log.cleaner.io.max.bytes.per.second",
     "log.cleaner.threads",
 }
-_CONNECTIONS = {"max.connections", "max.connections.per.ip"}
+_CONNECTIONS = {
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+}
 _THROTTLES = {
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",

@@ -185,3 +185,10 @@ def make_handler(broker: Broker, api_key: int) -> Handler | None:
         return None
     handle: Handler = handler_class(name)(*parts(broker)).handle
     return handle if broker.guard is None else broker.guard.guarded(api_key, handle)
+
+
+def make_holding_fetch(broker: Broker) -> Handler:
+    """Make the handler that answers a Fetch without records: its client is above its quota."""
+    name, parts = APIS[ApiKey.FETCH]
+    hold: Handler = handler_class(name)(*parts(broker)).hold
+    return hold if broker.guard is None else broker.guard.guarded(ApiKey.FETCH, hold)

@@ -40,6 +40,7 @@ from broker.server.network.client_connection import ClientConnection, client_set
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
+from broker.server.quotas.quotas import Quotas
 from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.isr_requests import IsrRequests
 from broker.server.replication.led_logs import LedLogs
@@ -96,6 +97,7 @@ class Broker:
         self.metrics = Metrics()
         self.listeners = Listeners()
         self.guard = guard_of(config, quorum)
+        self.quotas = Quotas(config, quorum, monotonic_seconds)
         self._make_cluster_parts(loop)
         self._make_partitions(loop)
         self._make_replication(loop)
@@ -278,6 +280,7 @@ class Broker:
         self.settings.refresh()
         self.throttles.follow_all()
         self.telemetry.follow()
+        self.quotas.follow()
         self.replicas.open_all()
         self.directory_assignments.look_at_all()
         self._follow_coordinators()
@@ -291,6 +294,7 @@ class Broker:
             self.settings.apply(delta)
             self.throttles.apply(delta)
             self.telemetry.apply(delta)
+            self.quotas.apply(delta)
             self.replicas.apply(delta)
             self.directory_assignments.apply(delta)
             if delta.changed_brokers:
@@ -331,7 +335,8 @@ class Broker:
         self.replicas.update_configs()
         self.throttles.change(settings.replication)
         self.replica_fetchers.resize(settings.replication.fetcher_count, self.partitions)
-        self.listeners.limit(settings.max_connections, settings.max_connections_per_ip)
+        self.listeners.limit(settings.quotas.listeners)
+        self.quotas.change(settings.quotas)
         self.cleaner.change(settings.cleaner)
 
     # --- connections and logs ---

@@ -8,6 +8,7 @@ from typing import Any
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.quorum.quorum import Quorum
+from broker.server.quotas.quota_numbers import quota_numbers
 from broker.server.replication.replication_metrics import (
     assignment_numbers,
     purgatories,
@@ -71,6 +72,7 @@ class _BrokerCollector:
             requests,
             *replication,
             *self._purgatories(),
+            *self._quotas(),
             self._fetcher_lags(),
             CounterMetricFamily(
                 "kafka_server_bytes_in", "Bytes of batches produced", metrics.produced_bytes
@@ -117,6 +119,18 @@ class _BrokerCollector:
             sizes.add_metric([found.delayed_operation], found.size)
             counts.add_metric([found.delayed_operation], found.operation_count)
         return [sizes, counts]
+
+    def _quotas(self) -> list[Any]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        families: dict[str, GaugeMetricFamily] = {}
+        for each in quota_numbers(self._broker.quotas):
+            family = families.get(each.name)
+            if family is None:
+                family = GaugeMetricFamily(each.name, each.help, labels=each.labels)
+                families[each.name] = family
+            family.add_metric(each.values, each.number)
+        return list(families.values())
 
     def _fetcher_lags(self) -> Any:
         """Return Kafka's FetcherLagMetrics: the lag of every replica that follows."""

@@ -17,7 +17,7 @@ from broker.log.log_directory import DirectorySettings
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.raft.quorum_state import NO_NODE
-from broker.server.apis import make_handler
+from broker.server.apis import make_handler, make_holding_fetch
 from broker.server.broker import Broker
 from broker.server.clock import (
     Clock,
@@ -224,14 +224,15 @@ class Node:
             on_closed=broker.on_connection_closed,
         )
         shared = Shared.of(loop, monotonic_seconds)
+        broker.quotas.meter(shared.turns, dispatcher, partial(make_holding_fetch, broker))
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
             # Bound, so that the port is known; connections are refused until the broker serves.
             listener = Listener(
                 loop,
                 bind(endpoint.host or ALL_INTERFACES, endpoint.port),
                 door=Door(config, endpoint.name, shared, dispatcher, lambda: quorum.image),
-                max_connections=config.max_connections,
-                max_connections_per_ip=config.max_connections_per_ip,
+                limits=config.quotas.listeners[endpoint.name],
+                rates=broker.quotas.at(endpoint.name),
             )
             broker.listeners.add(endpoint.name, listener, _reachable(advertised, listener))
         return broker

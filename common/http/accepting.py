@@ -45,6 +45,7 @@ class Accepting:
         self._socket = listening
         self._take = take
         self._retry: asyncio.TimerHandle | None = None  # while accepting pauses
+        self._rest: asyncio.TimerHandle | None = None  # while a pause that was asked for lasts
         self._short_at = -QUIET_SECONDS
 
     def start(self, backlog: int = _BACKLOG) -> None:
@@ -63,15 +64,30 @@ class Accepting:
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
+            self._listen()
+
+    def pause_for(self, seconds: float) -> None:
+        """Accept no connection for this time; clients wait in the system's queue."""
+        if self._rest is None and self._socket.fileno() != -1:
+            self._loop.remove_reader(self._socket.fileno())
+            self._rest = self._loop.call_later(seconds, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        self._listen()
+
+    def _listen(self) -> None:
+        if self._retry is None and self._rest is None:
             self._loop.add_reader(self._socket.fileno(), self._on_acceptable)
 
     def stop(self) -> None:
         """Close the listening socket. Accepted connections stay open."""
         if self._socket.fileno() == -1:
             return
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
+        for timer in (self._retry, self._rest):
+            if timer is not None:
+                timer.cancel()
+        self._retry = self._rest = None
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
 
@@ -92,6 +108,8 @@ class Accepting:
                 continue  # that client is gone already
             accepted.setblocking(False)
             self._take(accepted, str(address[0]))
+            if self._rest is not None:
+                return
 
     def _pause(self, why: str) -> None:
         """Accept nobody for a while; level-triggered, the socket would call at every turn."""

@@ -1,14 +1,7 @@
-"""Quotas of clients, users and addresses (KIP-546)."""
+"""The quotas of clients, users and addresses in the metadata (KIP-546)."""
 
 from broker.protocol.records.metadata import ClientQuotaRecord
-
-# Entity type and name, sorted by type. A name of None is the default of its type.
-QuotaEntity = tuple[tuple[str, str | None], ...]
-
-
-def quota_entity(parts: "dict[str, str | None]") -> QuotaEntity:
-    """Return the key of an entity."""
-    return tuple(sorted(parts.items(), key=lambda part: part[0]))
+from broker.quotas.entities import QuotaEntity, quota_entity
 
 
 class QuotasImage(dict[QuotaEntity, dict[str, float]]):

@@ -28,9 +28,10 @@ from broker.protocol.messages.sasl_authenticate import (
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_session import SaslSession
-from broker.server.network.connection import Connection, FrameSink, Making
+from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.dispatch import close_malformed, encode
 from broker.server.network.later import Later
+from broker.server.network.place import Making
 from broker.server.network.sending import Part
 
 log = logging.getLogger("millrace.authentication")

@@ -36,8 +36,9 @@ from functools import partial
 from typing import Protocol
 
 from broker.server.network.buffers import PartialFrame
-from broker.server.network.later import Later, Steps
+from broker.server.network.later import Later
 from broker.server.network.peer import Peer
+from broker.server.network.place import Making, Place, waiting
 from broker.server.network.sending import Part, unsent_of
 from broker.server.network.shared import Shared
 from broker.server.network.tls_socket import TlsSocket
@@ -49,8 +50,6 @@ MAX_REQUESTS_IN_FLIGHT = 256
 MAX_UNSENT_BYTES = 4 * 1024 * 1024
 MIN_FRAME_BYTES = 8  # api key, version, correlation id
 
-Making = Steps[list[Part] | None]
-"""A generator that returns one answer, or None if the client wants none."""
 _read_size = struct.Struct(">i").unpack_from
 
 
@@ -71,8 +70,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The awaited event has happened: the place gets its turn, or is done.
     State.HELD: frozenset(State) - {State.HELD},
     State.BEHIND: frozenset(State) - {State.BEHIND},
-    # No request is begun in this state, so no place can begin to hold the connection.
-    State.FULL: frozenset({State.READING, State.BEHIND, State.CLOSED}),
+    # No request is begun in this state; an answer that is made may mute the connection.
+    State.FULL: frozenset({State.READING, State.BEHIND, State.HELD, State.CLOSED}),
     State.CLOSED: frozenset(),
 }
 
@@ -87,23 +86,6 @@ class FrameSink(Protocol):
     def on_closed(self, connection: "Connection") -> None:
         """Handle the end of the connection."""
         ...
-
-
-class Place:
-    """The place of one answer in the order of its connection, and the generator that makes it."""
-
-    __slots__ = ("awaited", "is_done", "parts", "steps")
-
-    def __init__(self, steps: Making | None) -> None:
-        self.steps = steps
-        self.awaited: Later | None = None
-        self.is_done = False
-        self.parts: list[Part] = []
-
-    @property
-    def holds(self) -> bool:
-        """True if no other request may be begun before this one goes on."""
-        return self.awaited is None or self.awaited.holds
 
 
 class Connection:
@@ -345,6 +327,16 @@ class Connection:
         if self.places and self.places[0] is place:
             self._take_answers()
 
+    def mute(self, until: Later) -> None:
+        """Begin no request before `until`, which holds; the answers made so far are sent."""
+        if self.state is State.CLOSED:
+            until.abandon()
+            return
+        place = Place(waiting(until))
+        self.places.append(place)
+        self._run(place)
+        self._making = self._making or place
+
     def _take_turn(self, place: Place) -> None:
         """Go on with a place in a turn of its own."""
         self._turns.begin()
@@ -359,7 +351,8 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - the outermost edge of a request
             self._fail(error)
         if place is self._making and (place.is_done or not place.holds):
-            self._making = None
+            held = (each for each in self.places if each.awaited is not None and each.holds)
+            self._making = next(held, None)
         if not self._is_in_turn:
             self._settle()
 

@@ -12,8 +12,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Generator
 from enum import Enum
-from functools import cache
-from typing import Any, NamedTuple, cast
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol, cast
 
 from broker.errors import KafkaError
 from broker.protocol.api_keys import ApiKey
@@ -27,8 +27,9 @@ from broker.protocol.framing import (
     response_class,
 )
 from broker.protocol.message import Message, Struct
-from broker.server.network.connection import Connection, Making
+from broker.server.network.connection import Connection
 from broker.server.network.later import Steps
+from broker.server.network.place import Making
 from broker.server.network.sending import Part
 
 log = logging.getLogger("millrace.dispatch")
@@ -57,9 +58,24 @@ class RequestContext(NamedTuple):
 
 
 Handler = Callable[[RequestContext, Any], Answer | Steps[Answer]]
+OnFrame = Callable[[Connection, memoryview], list[Part] | Making | None]
 
 encode = cast(Callable[[RequestHeader, Message], list[Part]], encode_response)
 """Encodes an answer; the only file regions in a response are those of the log."""
+
+
+class Meter(Protocol):
+    """Measures requests: it stands before the dispatcher and around every handler."""
+
+    def on_frame(
+        self, answer_frame: OnFrame, connection: Connection, frame: memoryview
+    ) -> list[Part] | Making | None:
+        """Return the answer of `answer_frame`."""
+        ...
+
+    def metered(self, api_key: int, handler: Handler) -> Handler:
+        """Return the handler with its measurement."""
+        ...
 
 
 class Dispatcher:
@@ -77,9 +93,24 @@ class Dispatcher:
         self._request_counts = request_counts
         self._on_queued = on_queued
         self._on_closed = on_closed
+        self._made: dict[int, Handler] = {}
         self._handlers: dict[int, Handler] = {}
+        """The handlers made so far, each with its measurement if there is one."""
+        self._meter: Meter | None = None
+        self.on_frame: OnFrame = self._answer_frame
+        """Answers a request. An attribute, so that it costs nothing while nothing is measured."""
 
-    def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
+    def meter_with(self, meter: Meter | None) -> None:
+        """Measure requests from now on, or no longer."""
+        self._meter = meter
+        self._handlers.clear()
+        self.on_frame = (
+            self._answer_frame if meter is None else partial(meter.on_frame, self._answer_frame)
+        )
+
+    def _answer_frame(
+        self, connection: Connection, frame: memoryview
+    ) -> list[Part] | Making | None:
         """Decode one request, run its handler, encode its answer."""
         try:
             header, message = begin_request(frame)
@@ -112,10 +143,14 @@ class Dispatcher:
         self._on_closed(connection)
 
     def _find_handler(self, api_key: int) -> Handler | None:
-        handler = self._make_handler(api_key)
-        if handler is not None:
-            self._handlers[api_key] = handler
-        return handler
+        handler = self._made.get(api_key) or self._make_handler(api_key)
+        if handler is None:
+            return None
+        self._made[api_key] = handler
+        meter = self._meter
+        served = handler if meter is None else meter.metered(api_key, handler)
+        self._handlers[api_key] = served
+        return served
 
     def _answer_unsupported(
         self, connection: Connection, header: RequestHeader

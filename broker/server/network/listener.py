@@ -6,7 +6,9 @@ Clients never take the last file descriptors, which the logs need (`common.http.
 import asyncio
 import logging
 import socket
+from typing import Protocol
 
+from broker.config.quota_config import ConnectionLimits
 from broker.server.network.connection import Connection
 from broker.server.network.door import Door
 from broker.server.network.tls_socket import Shaken, TlsHandshake
@@ -18,6 +20,22 @@ KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20,
 """A client whose machine fails without closing is noticed after two minutes of silence."""
 
 
+MAX_REFUSED = 1_000
+"""More connections above the rate of their address are closed at once."""
+
+
+class ListenerRates(Protocol):
+    """The rates of new connections at one listener (`broker.quotas.connection_rates`)."""
+
+    def refuse_ms(self, host: str) -> int:
+        """Return how long to keep a connection before it is closed; 0 if it may connect."""
+        ...
+
+    def pause_ms(self) -> int:
+        """Count a connection, and return how long not to accept another one."""
+        ...
+
+
 class Listener:
     """Owns one listening socket and the set of its open connections."""
 
@@ -27,15 +45,18 @@ class Listener:
         listening: socket.socket,
         *,
         door: Door,
-        max_connections: int,
-        max_connections_per_ip: int,
+        limits: ConnectionLimits,
+        rates: ListenerRates | None = None,
     ) -> None:
+        """`rates` limits new connections; None: they are not limited."""
+        self._loop = loop
         self._accepting = Accepting(loop, listening, self._take)
+        self._rates = rates
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
         self._door = door
         self._handshakes: dict[TlsHandshake, str] = {}
         """The handshakes under way, each with the address of the client."""
-        self.max_connections = max_connections
-        self.max_connections_per_ip = max_connections_per_ip
+        self.limits = limits
         self.connections: dict[int, Connection] = {}
         self._is_full_said = False
 
@@ -57,12 +78,38 @@ class Listener:
             accepted.close()
             return
         self._is_full_said = False
+        if self._rates is not None and not self._is_in_rate(accepted, host, self._rates):
+            return
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(accepted)
         if self._door.has_handshake:
             self._shake_hands(accepted, host)
         else:
             self._add(self._door.connect(accepted, host))
+
+    def _is_in_rate(self, accepted: socket.socket, host: str, rates: ListenerRates) -> bool:
+        """Count a new connection; refuse it, or pause after it, if there are too many."""
+        refuse_ms = rates.refuse_ms(host)
+        if refuse_ms:
+            self._refuse_later(accepted, refuse_ms)
+            return False
+        pause_ms = rates.pause_ms()
+        if pause_ms:
+            self._accepting.pause_for(pause_ms / 1_000)
+        return True
+
+    def _refuse_later(self, accepted: socket.socket, refuse_ms: int) -> None:
+        """Close a connection after a time, so that its client does not try again at once."""
+        if len(self._refused) >= MAX_REFUSED:
+            accepted.close()
+            return
+
+        def close() -> None:
+            del self._refused[accepted]
+            accepted.close()
+            self._accepting.go_on()
+
+        self._refused[accepted] = self._loop.call_later(refuse_ms / 1_000, close)
 
     def _shake_hands(self, accepted: socket.socket, host: str) -> None:
         def on_done(shaken: Shaken) -> None:
@@ -91,9 +138,9 @@ class Listener:
 
     def _why_full(self, host: str) -> str | None:
         count = len(self.connections) + len(self._handshakes)
-        if count >= self.max_connections:
+        if count >= self.limits.max_connections:
             return "max.connections"
-        limit = self.max_connections_per_ip
+        limit = self.limits.of_address(host)
         if limit <= count:
             from_host = sum(1 for c in self.connections.values() if c.peer.host == host)
             from_host += sum(1 for each in self._handshakes.values() if each == host)
@@ -121,6 +168,10 @@ class Listener:
 
     def close_connections(self) -> None:
         """Close every open connection and every handshake under way."""
+        for refused, timer in self._refused.items():
+            timer.cancel()
+            refused.close()
+        self._refused.clear()
         for handshake in list(self._handshakes):
             handshake.cancel()
         self._handshakes.clear()

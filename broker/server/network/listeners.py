@@ -1,5 +1,8 @@
 """The listeners of a broker by their names, and the operations on all of them."""
 
+from collections.abc import Mapping
+
+from broker.config.quota_config import ConnectionLimits
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
 from broker.server.network.listener import Listener
@@ -29,11 +32,10 @@ class Listeners:
         """Drop a connection that has closed."""
         self._by_name[connection.peer.listener_name].forget(connection)
 
-    def limit(self, max_connections: int, max_connections_per_ip: int) -> None:
+    def limit(self, limits: Mapping[str, ConnectionLimits]) -> None:
         """Set new limits; open connections stay."""
-        for listener in self._by_name.values():
-            listener.max_connections = max_connections
-            listener.max_connections_per_ip = max_connections_per_ip
+        for name, listener in self._by_name.items():
+            listener.limits = limits[name]
 
     def close_idle(self, max_idle_ms: int) -> None:
         """Close every connection that owes no answer and has been idle for this time."""

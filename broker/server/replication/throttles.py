@@ -6,7 +6,8 @@ Both follow the metadata; the rules are in `broker.replication.throttle`.
 
 from broker.config.replication_config import CopyLimit, ReplicationConfig
 from broker.metadata.delta import MetadataDelta
-from broker.replication.throttle import RateLimit, ReplicationThrottle, replicas_on
+from broker.quotas.rate import RateLimit
+from broker.replication.throttle import ReplicationThrottle, replicas_on
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import TOPIC
 
@@ -26,9 +27,9 @@ class Throttles:
 
     def change(self, config: ReplicationConfig) -> None:
         """Apply the broker's settings; the bytes that were already copied still count."""
-        self.leader.rate.limit_bytes_per_second = config.leader_limit.bytes_per_second
-        self.follower.rate.limit_bytes_per_second = config.follower_limit.bytes_per_second
-        self.moves.limit_bytes_per_second = config.move_limit.bytes_per_second
+        self.leader.rate.limit_per_second = config.leader_limit.bytes_per_second
+        self.follower.rate.limit_per_second = config.follower_limit.bytes_per_second
+        self.moves.limit_per_second = config.move_limit.bytes_per_second
 
     def follow_all(self) -> None:
         """Begin with the current settings of all topics."""

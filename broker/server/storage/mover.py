@@ -10,7 +10,7 @@ from collections.abc import Callable
 from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
-from broker.replication.throttle import RateLimit
+from broker.quotas.rate import RateLimit
 from broker.server.clock import Clock
 from broker.server.storage.failures import StorageFailures
 

@@ -82,8 +82,10 @@ def test_log_dirs_wins_over_log_dir() -> None:
         {"inter_broker_listener_name": "NOSUCH"},
         {"authorizer_class_name": "org.example.Authorizer"},
         {"transaction_two_phase_commit_enable": "true"},
-        {"max_connection_creation_rate": "10"},
-        {"max_connections_per_ip_overrides": "127.0.0.1:5"},
+        {"max_connection_creation_rate": "-1"},
+        {"max_connections_per_ip_overrides": "127.0.0.1"},
+        {"max_connections_per_ip_overrides": "some.host:5"},
+        {"max_connections_per_ip_overrides": "127.0.0.1:many"},
         {"client_quota_callback_class": "org.example.Quotas"},
         {"create_topic_policy_class_name": "org.example.Policy"},
         {"alter_config_policy_class_name": "org.example.Policy"},
@@ -101,7 +103,26 @@ def test_a_bad_value_is_refused(settings: dict[str, str]) -> None:
 
 
 def test_what_is_not_built_may_be_given_with_its_default() -> None:
-    config(max_connection_creation_rate="2147483647", queued_max_request_bytes="-1")
+    config(queued_max_request_bytes="-1")
+
+
+def test_connections_are_limited_for_each_listener_and_for_some_addresses() -> None:
+    given = {
+        "listeners": "PLAINTEXT://x:1,BETWEEN://x:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
+        "max.connections": "100",
+        "listener.name.between.max.connections": "7",
+        "max.connections.per.ip": "5",
+        "max.connections.per.ip.overrides": "127.0.0.1:50, [::1]:60",
+        "max.connection.creation.rate": "20",
+        "listener.name.between.max.connection.creation.rate": "3",
+    }
+    quotas = BrokerConfig.from_settings(given).quotas
+    clients = quotas.listeners["PLAINTEXT"]
+    assert (clients.max_connections, quotas.listeners["BETWEEN"].max_connections) == (100, 7)
+    hosts = ("127.0.0.1", "::ffff:127.0.0.1", "::1", "10.0.0.1")
+    assert [clients.of_address(host) for host in hosts] == [50, 50, 60, 5]
+    assert quotas.creation_rates == {"": 20, "PLAINTEXT": 2**31 - 1, "BETWEEN": 3}
 
 
 def test_one_node_alone_has_both_roles_and_opens_no_controller_port() -> None:

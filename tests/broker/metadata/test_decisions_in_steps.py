@@ -6,7 +6,6 @@ import pytest
 
 from broker.errors import ErrorCode
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
-from broker.metadata.control.settings import quotas
 from broker.metadata.control.steps import ITEMS_PER_STEP, RECORDS_PER_STEP
 from broker.metadata.parts.configs import GROUP_RESOURCE
 from broker.protocol.messages.alter_client_quotas import (
@@ -196,7 +195,6 @@ def test_the_settings_of_many_are_decided_in_steps_and_committed_in_one(request_
 def test_quotas_of_many_are_decided_in_steps_and_committed_in_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(quotas, "ENFORCED", frozenset({"producer_byte_rate"}))
     cluster = ControlledCluster(1)
     entries = [
         EntryData(

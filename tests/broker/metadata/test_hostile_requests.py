@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.control.settings import quotas
 from broker.metadata.controller import CONTROLLER_APIS, refuse
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import request_class
@@ -133,8 +132,7 @@ def test_too_many_settings_are_refused() -> None:
     assert codes(ControlledCluster(1), request, "responses", 1) == {ErrorCode.POLICY_VIOLATION}
 
 
-def test_too_many_quotas_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "ENFORCED", frozenset({"producer_byte_rate"}))
+def test_too_many_quotas_are_refused() -> None:
     entries = [
         EntryData(
             entity=[EntityData(entity_type="user", entity_name=f"u{number}")],

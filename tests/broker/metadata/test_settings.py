@@ -213,44 +213,16 @@ def describe_quotas(
     ]
 
 
-@pytest.fixture
-def enforced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers that enforce every quota."""
-    every = frozenset(quotas.USER_AND_CLIENT_QUOTAS | quotas.IP_QUOTAS)
-    monkeypatch.setattr(quotas, "ENFORCED", every)
-
-
 @pytest.mark.parametrize("key", [*quotas.USER_AND_CLIENT_QUOTAS, *quotas.IP_QUOTAS])
-@pytest.mark.parametrize("is_trial", [False, True])
-def test_a_quota_that_nobody_enforces_cannot_be_set(key: str, is_trial: bool) -> None:
+def test_every_quota_can_be_set_and_taken_away(key: str) -> None:
     cluster = ControlledCluster()
-    kind = "ip" if key in quotas.IP_QUOTAS else "user"
-    request = AlterClientQuotasRequest(
-        entries=[
-            EntryData(
-                entity=[EntityData(entity_type=kind, entity_name=None)],
-                ops=[OpData(key=key, value=20_000.0)],
-            )
-        ],
-        validate_only=is_trial,
-    )
-    (answer,) = cluster.ask(request).entries
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
-    assert f"{key} cannot be set: quotas are not supported yet" in answer.error_message
-    assert cluster.image.client_quotas == {}
-
-
-def test_a_quota_that_is_stored_can_be_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = ControlledCluster()
-    with monkeypatch.context() as patched:
-        patched.setattr(quotas, "ENFORCED", frozenset({"producer_byte_rate"}))
-        assert alter_quotas(cluster, ({"user": "ann"}, {"producer_byte_rate": 1.0})) == [0]
-    assert describe_quotas(cluster) == [({"user": "ann"}, {"producer_byte_rate": 1.0})]
-    assert alter_quotas(cluster, ({"user": "ann"}, {"producer_byte_rate": None})) == [0]
+    entity = {"ip" if key in quotas.IP_QUOTAS else "user": None}
+    assert alter_quotas(cluster, (entity, {key: 20_000.0})) == [0]
+    assert describe_quotas(cluster) == [(entity, {key: 20_000.0})]
+    assert alter_quotas(cluster, (entity, {key: None})) == [0]
     assert describe_quotas(cluster) == []
 
 
-@pytest.mark.usefixtures("enforced")
 def test_quotas_are_set_found_and_taken_away() -> None:
     cluster = ControlledCluster()
     ann: tuple[Entity, dict[str, Any]] = ({"user": "ann"}, {"producer_byte_rate": 100.0})
@@ -290,14 +262,12 @@ def test_quotas_are_set_found_and_taken_away() -> None:
         ({"ip": "1.2.3.4", "user": "a"}, {"connection_creation_rate": 1.0}),
     ],
 )
-@pytest.mark.usefixtures("enforced")
 def test_quotas_that_cannot_be_are_refused(entity: Entity, wanted: dict[str, Any]) -> None:
     cluster = ControlledCluster()
     assert alter_quotas(cluster, (entity, wanted)) == [ErrorCode.INVALID_REQUEST]
     assert cluster.image.client_quotas == {}
 
 
-@pytest.mark.usefixtures("enforced")
 def test_an_address_and_any_address_may_be_limited() -> None:
     cluster = ControlledCluster()
     limit = {"connection_creation_rate": 7.0}

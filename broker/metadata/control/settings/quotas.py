@@ -1,8 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546).
-
-A quota that brokers do not enforce cannot be set, because its user would rely on it. If an older
-node or another program has stored one, it is described and can be removed.
-"""
+"""AlterClientQuotas and DescribeClientQuotas: quotas of users, clients and addresses (KIP-546)."""
 
 from ipaddress import ip_address
 
@@ -10,7 +6,6 @@ from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
-from broker.metadata.parts.quotas import QuotaEntity, quota_entity
 from broker.protocol.message import Message
 from broker.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -29,22 +24,30 @@ from broker.protocol.messages.describe_client_quotas import (
 from broker.protocol.messages.describe_client_quotas import EntryData as DescribedEntry
 from broker.protocol.records.metadata import ClientQuotaRecord
 from broker.protocol.records.metadata import QuotaEntity as RecordEntity
+from broker.quotas.entities import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    IP,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+    QuotaEntity,
+    quota_entity,
+)
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
 INT64_MAX, INT32_MAX = 2**63 - 1, 2**31 - 1
 MAX_FRACTION = 1e-6
 
 # By key: the highest value of an integer quota, None for one that may be a fraction.
 USER_AND_CLIENT_QUOTAS: dict[str, int | None] = {
-    "producer_byte_rate": INT64_MAX,
-    "consumer_byte_rate": INT64_MAX,
-    "request_percentage": None,
-    "controller_mutation_rate": None,
+    PRODUCER_BYTE_RATE: INT64_MAX,
+    CONSUMER_BYTE_RATE: INT64_MAX,
+    REQUEST_PERCENTAGE: None,
+    CONTROLLER_MUTATION_RATE: None,
 }
-IP_QUOTAS: dict[str, int | None] = {"connection_creation_rate": INT32_MAX}
-
-ENFORCED: frozenset[str] = frozenset()
-"""The quotas that brokers enforce: none. Only these can be set."""
+IP_QUOTAS: dict[str, int | None] = {CONNECTION_CREATION_RATE: INT32_MAX}
 
 EXACT, DEFAULT, ANY = range(3)  # match types of a filter
 
@@ -130,7 +133,6 @@ def _alter(view: ClusterView, entity: QuotaEntity, operations: list[OpData]) -> 
         key = operation.key
         if not operation.remove:
             _validate_value(entity, key, operation.value)
-            _validate_enforced(key)
         is_change = key in current if operation.remove else current.get(key) != operation.value
         if is_change:
             records.append(
@@ -162,15 +164,6 @@ def _validate_value(entity: QuotaEntity, key: str, value: float) -> None:
         )
     if value % 1.0 > MAX_FRACTION:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} cannot be a fractional value.")
-
-
-def _validate_enforced(key: str) -> None:
-    if key not in ENFORCED:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"{key} cannot be set: quotas are not supported yet, and nobody would be held to it. "
-            "Quotas that are set can be removed.",
-        )
 
 
 # --- describe ---

@@ -86,6 +86,14 @@ class Fetch:
             return self._finish(question, read)
         return self._wait(question, read)
 
+    def hold(self, context: RequestContext, request: FetchRequest) -> Answer:
+        """Answer without records: the consumer has used more than its quota."""
+        question = Question(context, request, self._max_fetch_bytes, None)
+        if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
+            self._begin(question)
+        session = question.session
+        return FetchResponse(session_id=NO_SESSION if session is None else session.session_id)
+
     # --- the session ---
 
     def _begin(self, question: Question) -> None:

@@ -31,7 +31,7 @@ from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.server.authorization.guard import Guard
 from broker.server.authorization.verdicts import Narrowed, Refused
-from broker.server.network.connection import Connection, Making
+from broker.server.network.connection import Connection
 from broker.server.network.dispatch import (
     Answer,
     RequestContext,
@@ -41,6 +41,7 @@ from broker.server.network.dispatch import (
     making,
 )
 from broker.server.network.later import Later, Steps
+from broker.server.network.place import Making
 from broker.server.network.sending import Part
 
 log = logging.getLogger("millrace.controller.dispatch")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.metadata.image import MetadataImage
 from broker.server.clock import monotonic_seconds
-from broker.server.network.connection import Connection, FrameSink, Making
+from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.door import Door
 from broker.server.network.listener import Listener, bind
+from broker.server.network.place import Making
 from broker.server.network.sending import Part
 from broker.server.network.shared import Shared
 
@@ -42,8 +43,7 @@ class ControllerListeners:
             self._loop,
             bind(endpoint.host or ALL_INTERFACES, endpoint.port),
             door=Door(self._config, endpoint.name, self._shared, self, self._image),
-            max_connections=self._config.max_connections,
-            max_connections_per_ip=self._config.max_connections_per_ip,
+            limits=self._config.quotas.listeners[endpoint.name],
         )
         listener.start(self._config.listen_backlog)
         self._listeners[endpoint.name] = listener

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.config.quota_config import ConnectionLimits
 from broker.server.network.listener import Listener
 from broker.server.network.peer import Peer
 from common.http import accepting
@@ -90,9 +91,7 @@ def listen(*outcomes: object) -> tuple[Listener, Loop, Listening]:
     )
     any_loop: Any = loop
     any_socket: Any = listening
-    listener = Listener(
-        any_loop, any_socket, door=door, max_connections=3, max_connections_per_ip=3
-    )
+    listener = Listener(any_loop, any_socket, door=door, limits=ConnectionLimits(3, 3))
     listener.start(5)
     return listener, loop, listening
 

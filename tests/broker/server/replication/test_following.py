@@ -301,7 +301,7 @@ def throttle(pair: Pair) -> None:
         node.change(isr=[1, 3])
     pair.follower.set_topic("follower.replication.throttled.replicas", "0:2")
     rate = pair.follower.throttles.follower.rate
-    rate.limit_bytes_per_second = 1
+    rate.limit_per_second = 1
     pair.leader.produce(acks=1)
     pair.run(10)
     assert rate.is_exceeded(pair.follower.clock.now_ms())
@@ -314,7 +314,7 @@ def test_a_throttled_follower_out_of_sync_asks_nothing_until_the_rate_allows_for
     pair.run(2_000)
     assert len(pair.link.requests) == asked
     assert pair.follower.partition.log.log_end_offset == 1
-    pair.follower.throttles.follower.rate.limit_bytes_per_second = 1_000_000
+    pair.follower.throttles.follower.rate.limit_per_second = 1_000_000
     pair.run(1_000)
     assert pair.follower.partition.log.log_end_offset == 2
 
@@ -341,7 +341,7 @@ def disturb(pair: Pair, random: Random) -> None:
         case 5:
             leader.sessions._sessions.clear()
         case 6:
-            random.choice(rates).limit_bytes_per_second = random.choice([1, 1_000_000])
+            random.choice(rates).limit_per_second = random.choice([1, 1_000_000])
         case 7:
             isr = random.choice([[1, 2, 3], [1, 3]])
             for node in (leader, pair.follower):
@@ -360,7 +360,7 @@ def test_whatever_disturbs_them_the_two_are_equal_in_the_end(pair, seed):
         disturb(pair, random)
     pair.link.is_broken = False
     for rate in (pair.leader.throttles.leader.rate, pair.follower.throttles.follower.rate):
-        rate.limit_bytes_per_second = 1_000_000
+        rate.limit_per_second = 1_000_000
     pair.run(3_000)
     pair.leader.follow(3, pair.leader.partition.log.log_end_offset)
     pair.run(1_000)

@@ -272,7 +272,7 @@ def throttled_leader() -> ServedReplica:
     node = ServedReplica(isr=(1, 2))
     for _ in range(2):
         node.produce(acks=1)
-    node.throttles.leader.rate.limit_bytes_per_second = 1
+    node.throttles.leader.rate.limit_per_second = 1
     node.set_topic("leader.replication.throttled.replicas", "0:1")
     assert fetched(node.follow(3, 0)).records
     return node
@@ -285,7 +285,7 @@ def test_a_throttled_replica_out_of_sync_waits_until_the_rate_allows_for_it():
     node.produce(acks=1)  # which is nothing to it
     node.loop.advance(499)
     assert waits.answer is None
-    node.throttles.leader.rate.limit_bytes_per_second = 1_000_000
+    node.throttles.leader.rate.limit_per_second = 1_000_000
     node.loop.advance(1)
     assert fetched(waits).records
 

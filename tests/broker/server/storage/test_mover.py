@@ -3,7 +3,7 @@
 from typing import Any
 
 from broker.model import TopicPartition
-from broker.replication.throttle import RateLimit
+from broker.quotas.rate import RateLimit
 from broker.server.storage import mover as mover_module
 from broker.server.storage.mover import Mover
 from tests.lib.served_replica import TOPIC, ServedReplica
@@ -32,7 +32,7 @@ def test_a_move_goes_no_faster_than_its_limit_and_ends(monkeypatch: Any):
     move_now(node, rate)
     (future,) = (directory.future_logs[KEY] for directory in node.directories.directories[1:])
     assert 4 * batch_bytes <= future.size_bytes <= 6 * batch_bytes
-    rate.limit_bytes_per_second = 1_000_000
+    rate.limit_per_second = 1_000_000
     node.loop.advance(2_000)
     assert node.partition.log.directory.startswith("/more")
     assert (node.partition.log.size_bytes, node.directories.moving()) == (size_bytes, [])
