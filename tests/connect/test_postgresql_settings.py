@@ -231,7 +231,7 @@ def test_a_change_that_cannot_be_told(
     assert ops(reader, 1) == ["r"]
     run(database, "UPDATE t SET n = n + 1")
     assert ops(reader, 1) == ["u"]
-    assert "2 changes were left out, the last one: Table public.t" in str(reader.task.note())
+    assert "2 changes were skipped, the last one: Table public.t" in str(reader.task.note())
     reader.task.stop()
 
 

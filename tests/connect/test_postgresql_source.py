@@ -194,7 +194,7 @@ def test_a_slot_that_the_server_gave_up_is_made_anew_and_that_is_said(
     database.execute(NEXT.format(1, 1))
     reader = Reader(server, Kept())
     assert told(reader.read(1)) == [("r", 1)]
-    assert "the server has removed what slot s was to keep" in caplog.text
+    assert "the server has removed the log of slot s" in caplog.text
     reader.task.stop()
 
 

@@ -1,7 +1,7 @@
-"""Which tables are captured on one connection, and how each one's records are made.
+"""The captured tables of one connection, each with the object that makes its records.
 
-Owns what was read of the catalog; a table that the log describes and the catalog does not have yet
-makes it read again.
+`Capture` owns a copy of the catalog. It reads the catalog again if the log describes a table that
+the copy lacks.
 """
 
 import logging
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Capture:
-    """Of one configuration on one connection."""
+    """The capture of one configuration on one connection."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Capture:
         self.catalog = Catalog(self._connection)
 
     def tables(self, *, is_via_root: bool) -> list[TableInfo]:
-        """Return the captured tables. Raises ConnectException when two have one topic."""
+        """Return the captured tables. Raise ConnectException if two of them have the same topic."""
         found = self.catalog.captured(self.selection, is_via_root=is_via_root)
         topics: dict[str, str] = {}
         for table in found:
@@ -75,15 +75,15 @@ class Capture:
             if topic in topics:
                 raise ConnectException(
                     f"Tables {topics[topic]} and {table.full_name} would share the topic {topic}, "
-                    "where each would overwrite the other's keys: leave one out by "
-                    "table.exclude.list, and give it a connector of its own"
+                    "where each would overwrite the other's keys: exclude one by "
+                    "table.exclude.list, and use another connector for it"
                 )
             topics[topic] = table.full_name
         self._guard(len(found))
         return found
 
     def unlogged(self) -> list[str]:
-        """Return the tables that are wanted and have no log to follow."""
+        """Return the selected tables that are unlogged, so their changes cannot be followed."""
         return [
             table.full_name
             for table in self.catalog.tables.values()
@@ -109,9 +109,9 @@ class Capture:
         return self._made(told, table)
 
     def of_log(self, told: Relation) -> Table | None:
-        """Return a table as the log describes it; None when it is not captured.
+        """Return the table that the log describes; None if it is not captured.
 
-        Raises ConnectException when nothing tells its key.
+        Raise ConnectException if its key cannot be found.
         """
         table = self._known(told)
         names = table.chain if table is not None else (f"{told.schema}.{told.table}",)
@@ -120,7 +120,7 @@ class Capture:
         return self._made(told, table)
 
     def _known(self, told: Relation) -> TableInfo | None:
-        """Return what the catalog has of a table, under the name that the log has."""
+        """Return the catalog's entry of a table, with its name in the log."""
         is_typed = all(column.type_id in self.catalog.types for column in told.columns)
         table = self.catalog.tables.get(told.relation_id)
         is_named = table is not None and (table.schema, table.name) == (told.schema, told.table)
@@ -129,7 +129,7 @@ class Capture:
             table = self.catalog.tables.get(told.relation_id)
         if table is None:
             return None
-        # It may have been renamed since.
+        # The table may have been renamed since.
         chain = (f"{told.schema}.{told.table}", *table.chain[1:])
         return replace(table, schema=told.schema, name=told.table, chain=chain)
 
@@ -137,16 +137,16 @@ class Capture:
         key: Sequence[str] = key_of(self._connection, told.relation_id)
         flagged = [column.name for column in told.columns if column.is_key]
         if told.identity == "d" and flagged and set(key) != set(flagged):
-            # The primary key has changed since: the log has that of the moment.
+            # The primary key has changed since: the log has the one at that moment.
             key = flagged
         name = f"{told.schema}.{told.table}"
         names = (name,) if table is None else table.chain
         columns = [column.name for column in told.columns]
         if table is None and told.identity != "d" and not self._has_own_key(names, columns):
             raise ConnectException(
-                f"Table {name} is gone, and what the log has of it does not tell its key, since "
-                "its replica identity is not the default one: name its key in message.key.columns, "
-                "or leave it out by table.exclude.list"
+                f"Table {name} was dropped, and the log does not contain its key because its "
+                "replica identity is not the default one: name the key in message.key.columns, "
+                "or exclude the table by table.exclude.list"
             )
         is_covered = table is None or is_in_identity(self._connection, table, key)
         topic = self._topic(told.schema, told.table)
@@ -160,7 +160,7 @@ class Capture:
         return bool(self.selection.key_columns(names, columns))
 
     def set_identities(self, tables: Sequence[TableInfo]) -> None:
-        """Set the replica identities that `replica.identity.autoset.values` wants."""
+        """Set the replica identities that `replica.identity.autoset.values` names."""
         changed = False
         for patterns, kind, index in identities_in(
             self._parsed["replica.identity.autoset.values"] or ""
@@ -185,5 +185,5 @@ class Capture:
                 sql.Identifier(table.schema, table.name), what
             )
         )
-        log.warning("replica identity is set table=%s identity=%s", table.full_name, kind)
+        log.warning("replica identity was set table=%s identity=%s", table.full_name, kind)
         return True

@@ -1,7 +1,7 @@
-"""What the server knows of its tables: their keys, columns, partitions and types.
+"""The server's catalog of tables: their keys, columns, partitions and types.
 
-The log's own description of a table lacks the primary key, and its snapshot has no description at
-all: both take these from here, so that they agree.
+The log describes a table without its primary key, and the snapshot has no description at all. Both
+use the catalog, so that they agree.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ SELECT a.attname, false, a.atttypid, a.atttypmod FROM pg_attribute a
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 ORDER BY a.attnum
 """
-# The primary key; without one the first unique index that tells rows apart, as the original does.
+# The primary key, or else the first unique index without nullable columns, as in Debezium.
 _KEY: Final = """
 SELECT array_agg(a.attname::text ORDER BY k.place) FROM (
   SELECT indrelid, indkey, indnkeyatts FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -51,7 +51,7 @@ WHERE i.indrelid = %s AND i.indisreplident AND k.place <= i.indnkeyatts
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """One table. A partition's `chain` has the tables it is part of behind itself."""
+    """A table. Its `chain` is the table itself and the tables of which it is a partition."""
 
     relation_id: int
     schema: str
@@ -60,7 +60,7 @@ class TableInfo:
     identity: str
     is_unlogged: bool
     chain: tuple[str, ...]
-    """`schema.table` of the table itself and of those it is part of, its root last."""
+    """`schema.table` of the table itself and of its parents, the root last."""
 
     @property
     def full_name(self) -> str:
@@ -72,7 +72,7 @@ class TableInfo:
 
 
 class Catalog:
-    """Owns what was read of the server's catalog at one moment."""
+    """Owns a copy of the server's catalog, read at one moment."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.types = Types(connection.execute(QUERY).fetchall())
@@ -86,7 +86,7 @@ class Catalog:
             )
 
     def captured(self, selection: Selection, *, is_via_root: bool) -> list[TableInfo]:
-        """Return the tables whose changes come under their own names, and are wanted."""
+        """Return the selected tables whose changes have their own names."""
         return [
             table
             for table in self.tables.values()
@@ -96,9 +96,9 @@ class Catalog:
         ]
 
     def published_as(self, tables: Sequence[TableInfo], selection: Selection) -> list[TableInfo]:
-        """Return what a publication of these tables names: of partitions the root, if it is wanted.
+        """Return the tables to publish; a partition is replaced by its root if that is selected.
 
-        So partitions that come later are published, too.
+        So partitions that are created later are published, too.
         """
         by_name = {table.full_name: table for table in self.tables.values()}
         found: dict[str, TableInfo] = {}
@@ -122,7 +122,7 @@ def columns_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[C
 
 
 def key_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[str, ...]:
-    """Return the columns of a table's key, in the key's order; none when it has none."""
+    """Return the columns of a table's key, in the key's order; empty if it has no key."""
     (found,) = connection.execute(_KEY, (relation_id,)).fetchone() or (None,)
     return tuple(found or ())
 
@@ -130,7 +130,7 @@ def key_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[str, 
 def is_in_identity(
     connection: psycopg.Connection[Any], table: TableInfo, key: Sequence[str]
 ) -> bool:
-    """Tell whether the log has the whole key of rows that are updated or deleted."""
+    """Return whether the log has the whole key of updated and deleted rows."""
     if table.identity != "i":
         return True
     rows = connection.execute(_IDENTITY, (table.relation_id,)).fetchall()

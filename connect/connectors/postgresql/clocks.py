@@ -1,7 +1,7 @@
-"""Dates and times by `time.precision.mode`: as whole numbers, texts, or Connect's own types. Pure.
+"""Dates and times by `time.precision.mode`: integers, strings or Connect's types. Does no IO.
 
-Whole numbers are exact. Connect's own types (`connect`) end at milliseconds and at the years 1 and
-9999, as that mode of the original says: the fraction is cut off, a year beyond is refused.
+Integers are exact. Connect's types (mode `connect`) have milliseconds and the years 1 to 9999, as
+in Debezium: the rest of a fraction is cut off, and a year outside is refused.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from millrace.connect import DataException, Schema
 from millrace.connect.data.logical import date_from, time_from, timestamp_from
 
 _INFINITE_US: Final = {
-    # As PostgreSQL's driver for Java has them, and the original's documentation.
+    # The values of infinity in PostgreSQL's Java driver and in Debezium's documentation.
     "infinity": 9_223_372_036_825_200_000,
     "-infinity": -9_223_372_036_832_400_000,
 }
@@ -25,7 +25,7 @@ _ADAPTIVE: Final = ("adaptive", "adaptive_time_microseconds")
 
 
 def clock_codec(kind: Type, mode: str, *, optional: bool) -> Codec:
-    """Return how values of date, time, timetz, timestamp or timestamptz are read."""
+    """Return the codec of date, time, timetz, timestamp or timestamptz."""
     return _MAKERS[kind.name](kind, mode, optional)
 
 
@@ -36,7 +36,7 @@ def _number(name: str, parse: Callable[[str], int], *, optional: bool, bits: int
     def read(text: str) -> int:
         found = parse(text)
         if not -end <= found < end:
-            raise ValueError(f"is beyond {bits} bits: {_EXACT}")
+            raise ValueError(f"does not fit into {bits} bits: {_EXACT}")
         return found
 
     return Codec(make(optional=optional, name=f"io.debezium.time.{name}", version=1), read)
@@ -52,14 +52,14 @@ def _text(name: str, parse: Callable[[str], str], *, optional: bool) -> Codec:
 
 
 def _own(schema: Schema, parse: Callable[[str], Any]) -> Codec:
-    """Return how values become those of Connect's own types."""
+    """Return the codec for Connect's own types."""
 
     def read(text: str) -> Any:
         try:
             return parse(text)
         except (DataException, ValueError):
             raise ValueError(
-                "is nothing Connect's own types hold: set time.precision.mode to adaptive or "
+                "does not fit into Connect's types: set time.precision.mode to adaptive or "
                 "isostring"
             ) from None
 
@@ -68,7 +68,7 @@ def _own(schema: Schema, parse: Callable[[str], Any]) -> Codec:
 
 def _finite_days(text: str) -> int:
     if text in temporal.INFINITIES:
-        raise ValueError(f"is no day: {_EXACT}")
+        raise ValueError(f"is not a day: {_EXACT}")
     return temporal.days_in(text)
 
 

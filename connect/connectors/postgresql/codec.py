@@ -1,4 +1,4 @@
-"""How the values of one type are read: their schema, and what their texts become. Pure."""
+"""A codec for values of one type: its schema, and the parser of its texts. Does no IO."""
 
 import decimal
 from collections.abc import Callable
@@ -10,20 +10,20 @@ from millrace.connect import Schema
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """`parse` raises ValueError, with a sentence, for what the schema cannot hold."""
+    """`parse` raises ValueError, with a sentence, for a value that does not fit the schema."""
 
     schema: Schema
     parse: Callable[[str], Any]
     scale: int = 0
-    """Of a decimal."""
+    """The scale of a decimal."""
     element: "Codec | None" = None
-    """Of an array."""
+    """The codec of an array's elements."""
     placeholder: Any = None
-    """What stands for a large value an update left alone, when the schema does not tell."""
+    """The placeholder for a large value that an update did not change, if not by the schema."""
 
 
 def narrowed(value: decimal.Decimal) -> decimal.Decimal:
-    """Return a decimal that is a number; raises ValueError."""
+    """Return a finite decimal; raise ValueError."""
     if not value.is_finite():
         raise ValueError("is no number")
     return value

@@ -1,9 +1,9 @@
-"""Changes as records: Debezium's envelope. Pure.
+"""Translate changes to records in Debezium's envelope. Does no IO.
 
-The key of a record is the table's primary key, or what `message.key.columns` says, wherever the row
-comes from; the replica identity only decides what `before` holds. A delete is an envelope without
-`after`, and a tombstone behind it. An update that changes a key is a delete of the old one and a
-create of the new. A table without a key gives records without key.
+The key of a record is the table's primary key or the columns in `message.key.columns`, both for the
+snapshot and for changes. The replica identity only decides the content of `before`. A delete is an
+envelope without `after`, followed by a tombstone. An update that changes the key becomes a delete
+of the old key and a create of the new one. Records of a table without a key have no key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _SOURCE: Final = Schema.struct(
 
 
 class Origin(NamedTuple):
-    """Where a change comes from."""
+    """The position and time of a change."""
 
     timestamp_ms: int
     lsn: int
@@ -42,18 +42,18 @@ class Origin(NamedTuple):
 
 
 class Style(NamedTuple):
-    """What of a configuration decides which records a change gives."""
+    """The settings that decide the records of a change."""
 
     prefix: str
     database: str
     has_tombstones: bool = True
     skipped: frozenset[str] = frozenset("t")
-    """Operations that give no record: c, u, d, t."""
+    """Operations without a record: c, u, d, t."""
     skips_unchanged: bool = False
 
 
 class Table:
-    """A table's records."""
+    """Makes the records of one table."""
 
     def __init__(self, style: Style, relation: Relation, topic: str, reader: RowReader) -> None:
         self.relation = relation
@@ -74,18 +74,18 @@ class Table:
         )
 
     def records(self, change: Change, origin: Origin) -> Iterator[SourceRecord]:
-        """Give the records of a change in the log. Raises DataException."""
+        """Yield the records of a change in the log. Raise DataException."""
         reader = self.reader
         before = None if change.before is None else reader.read(change.before)
-        # Of a row's identity alone, what is not of the identity is not known.
+        # If the log has only the row's identity, the values of other columns are not known.
         is_whole = before is not None and not change.is_before_key
         is_key_known = is_whole or reader.has_key(lambda column: column.is_key)
         if change.after is None:
             assert before is not None, change
             if not is_key_known:
                 raise DataException(
-                    f"Table {self._name}: a delete does not tell the key, of which the replica "
-                    "identity has not all columns. Give the table REPLICA IDENTITY DEFAULT or "
+                    f"Table {self._name}: a delete in the log lacks a column of the key, which is "
+                    "not in the replica identity. Give the table REPLICA IDENTITY DEFAULT or "
                     "FULL, or name the identity's columns in message.key.columns"
                 )
             yield from self._deleted(before, origin)
@@ -110,7 +110,7 @@ class Table:
         return f"{self.relation.schema}.{self.relation.table}"
 
     def truncated(self, origin: Origin) -> Iterator[SourceRecord]:
-        """Give the record of a table that was emptied at once."""
+        """Yield the record of a TRUNCATE."""
         if "t" not in self._style.skipped:
             yield self._record(None, None, None, "t", origin)
 

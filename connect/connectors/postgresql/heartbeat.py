@@ -1,4 +1,4 @@
-"""Heartbeats: a record now and then, whether or not anything changes, and SQL with each."""
+"""Heartbeats: a record at intervals, even if no row changes, and an SQL statement with each."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _VALUE: Final = Schema.struct(
 
 
 class Heartbeat:
-    """Owns when the next one is due. With `heartbeat.interval.ms=0` none ever is."""
+    """Owns the time of the next heartbeat. With `heartbeat.interval.ms=0` there is none."""
 
     def __init__(self, parsed: Mapping[str, Any], now_ms: int) -> None:
         self._interval_ms: int = parsed["heartbeat.interval.ms"]
@@ -29,7 +29,7 @@ class Heartbeat:
         self._next_ms = now_ms + self._interval_ms
 
     def due(self, now_ms: int, timestamp_ms: int, lsn: int) -> SourceRecord | None:
-        """Return the record that is due; it comes behind all that was given."""
+        """Return the record if it is due; its offset covers all records returned before."""
         if not self._interval_ms or now_ms < self._next_ms:
             return None
         self._next_ms = now_ms + self._interval_ms
@@ -44,6 +44,6 @@ class Heartbeat:
         )
 
     def act(self, connection: psycopg.Connection[Any]) -> None:
-        """Run the query. Raises psycopg.Error."""
+        """Run the query. Raise psycopg.Error."""
         if self._query:
             connection.execute(self._query.encode())

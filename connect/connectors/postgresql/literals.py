@@ -1,4 +1,4 @@
-"""What PostgreSQL writes for arrays and hstores, taken apart. Pure."""
+"""Parse PostgreSQL's text format of arrays and hstores. Does no IO."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 def elements_of(text: str, parse: Callable[[str], Any], delimiter: str = ",") -> list[Any]:
     """Return the elements of an array of one dimension.
 
-    Raises ValueError for an array of several, and for what is no array.
+    Raise ValueError for an array of several dimensions and for invalid text.
     """
     text = _BOUNDS.sub("", text, count=1)
     if not (text.startswith("{") and text.endswith("}")):
@@ -42,7 +42,7 @@ def elements_of(text: str, parse: Callable[[str], Any], delimiter: str = ",") ->
 
 
 def pairs_of(text: str) -> dict[str, str | None]:
-    """Return what an hstore holds; raises ValueError."""
+    """Return the keys and values of an hstore; raise ValueError."""
     found: dict[str, str | None] = {}
     place = 0
     while place < len(text):

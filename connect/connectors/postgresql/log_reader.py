@@ -1,4 +1,4 @@
-"""The log of one connection, transaction by transaction, as records."""
+"""Read the replication log of one connection, and return the records of each transaction."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -27,11 +27,11 @@ SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
 'proto_version', '1', 'publication_names', %s)
 """
 _Waiting = tuple[int, Table, Change | None]
-"""Where a change is, and the table as it was then; no change: the table was emptied."""
+"""A change with its position and its table at that time; without a change, a TRUNCATE."""
 
 
 class LogReader:
-    """Owns what the log said of tables, and up to where it was read."""
+    """Owns the descriptions of tables from the log, and the position up to which it was read."""
 
     def __init__(
         self, parsed: Mapping[str, Any], capture: Capture, refusals: Refusals, seen: int
@@ -41,14 +41,14 @@ class LogReader:
         self._refusals = refusals
         self._known: dict[int, tuple[Relation, Table | None]] = {}
         self.seen = seen
-        """Up to where records were given."""
+        """The position up to which records were returned."""
         self.confirmable: int | None = None
-        """Up to where the server may forget, once all that was given is stored."""
+        """The position to confirm to the server, once all returned records are in Kafka."""
         self.was_quiet = True
-        """Whether the log had nothing at all."""
+        """Whether the last read found no message in the log."""
 
     def read(self, connection: psycopg.Connection[Any]) -> list[SourceRecord]:
-        """Return the records of the next transactions. Raises psycopg.Error and DataException."""
+        """Return the records of the next transactions. Raise psycopg.Error or DataException."""
         self.was_quiet = True
         return list(self._records(connection))
 
@@ -75,12 +75,13 @@ class LogReader:
                 case Commit():
                     self.confirmable = message.end_lsn
                 case _:
-                    log.debug("message is left out message=%s", message)
+                    log.debug("message is ignored message=%s", message)
 
     def _describe(self, told: Relation) -> None:
-        """Take note of a table, as it is from here on in the log."""
+        """Store the description of a table, which holds from this position of the log."""
         before = self._known.get(told.relation_id)
-        # Every batch begins with what is known; of a key, only the default identity tells.
+        # Each batch repeats the descriptions, so skip an equal one. It must be read again if the
+        # identity is not the default one: then the key may change without the description.
         if before is None or before[0] != told or told.identity != "d":
             self._known[told.relation_id] = told, self._capture.of_log(told)
 
@@ -104,7 +105,7 @@ class LogReader:
             except DataException as error:
                 self._refusals.refuse(error)
         if records:
-            # Only with its last record a transaction is behind us.
+            # Only the last record of a transaction moves the offset past it.
             last = replace(records[-1], source_offset={"lsn": commit.end_lsn})
             records[-1] = last
         return records

@@ -1,8 +1,8 @@
-"""Columns whose texts are shortened, starred out or hashed: `column.truncate.*`, `column.mask.*`.
+"""Shorten, mask or hash strings of columns: `column.truncate.*`, `column.mask.*`. Does no IO.
 
-Pure. The hashes are those of the original: a digest of the salt and the text, in hex, cut to the
-column's length. `column.mask.hash.ALGORITHM...` digests what Java serialises for a text,
-`column.mask.hash.v2.ALGORITHM...` the text itself.
+The hashes equal Debezium's: a digest of the salt and the string, in hex, cut to the column's
+length. `column.mask.hash.ALGORITHM...` uses Java's serialized form of the string,
+`column.mask.hash.v2.ALGORITHM...` the string itself.
 """
 
 import hashlib
@@ -19,21 +19,21 @@ _HASH: Final = re.compile(r"column\.mask\.hash\.(v2\.)?([^.]+)\.with\.salt\.(.+)
 _PREFIXES: Final = ("column.truncate.", "column.mask.")
 
 Mask = Callable[[str | None, int], str | None]
-"""What becomes of a text of a column of so many characters; 0: of any length."""
+"""Returns the masked string; the second argument is the column's length, 0 for no limit."""
 
 
 class Masks:
-    """The settings of one configuration that change texts."""
+    """The settings of one configuration that mask strings."""
 
     def __init__(self, settings: Mapping[str, str | None]) -> None:
-        """Raises ConfigException."""
+        """Raise ConfigException for invalid settings."""
         self._masks: list[tuple[Patterns, Mask]] = []
         for name, value in settings.items():
             if name.startswith(_PREFIXES):
                 self._masks.append((Patterns(patterns_in(value or "")), _mask(name)))
 
     def of(self, *names: str) -> list[Mask]:
-        """Return what is done to the texts of a column, with its names `schema.table.column`."""
+        """Return the function that masks a column's strings, by its names `schema.table.column`."""
         return [mask for patterns, mask in self._masks if patterns.match(*names)]
 
 
@@ -46,12 +46,12 @@ def _mask(name: str) -> Mask:
         return lambda text, _: stars
     match = _HASH.fullmatch(name)
     if match is None:
-        raise ConfigException(f"{name} is no setting: no length, or neither algorithm nor salt")
+        raise ConfigException(f"{name} lacks its length, or its algorithm and its salt")
     is_serialised, algorithm, salt = match[1] is None, match[2], match[3].encode()
     try:
         hashlib.new(algorithm.replace("-", "").lower())
     except ValueError:
-        raise ConfigException(f"{name} names no known hash algorithm") from None
+        raise ConfigException(f"{name} names an unknown hash algorithm") from None
 
     def hashed(text: str | None, length: int) -> str | None:
         if text is None:
@@ -64,7 +64,7 @@ def _mask(name: str) -> Mask:
 
 
 def _serialised(text: str) -> bytes:
-    """Return what Java's ObjectOutputStream writes for a text (Object Serialization, chapter 6)."""
+    """Return a string as Java's ObjectOutputStream writes it (Object Serialization, chapter 6)."""
     octets = text.encode("utf-16-be", "surrogatepass")
     modified = b"".join(_modified(octets[at : at + 2]) for at in range(0, len(octets), 2))
     if len(modified) < 1 << 16:
@@ -73,7 +73,7 @@ def _serialised(text: str) -> bytes:
 
 
 def _modified(unit: bytes) -> bytes:
-    """Return a unit of UTF-16 in Java's modified UTF-8: no zero, surrogates by themselves."""
+    """Return a UTF-16 unit in Java's modified UTF-8: no zero byte, surrogates one by one."""
     if unit == b"\0\0":
         return b"\xc0\x80"
     return unit.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""Names of topics, schemas and fields, made of names of tables and columns. Pure.
+"""Derive the names of topics, schemas and fields from names of tables and columns. Does no IO.
 
-A topic's name has ASCII letters, digits, `.`, `_` and `-`, and 249 characters at most. What else a
-name has becomes `_`, as in the original.
+A topic's name has ASCII letters, digits, `.`, `_` and `-`, and at most 249 characters. As in
+Debezium, any other character becomes `_`.
 """
 
 import re
@@ -22,12 +22,12 @@ def topic_name(*parts: str, delimiter: str) -> str:
 
 
 def schema_adjustment(mode: str) -> Adjust:
-    """Return how schemas are named by `schema.name.adjustment.mode`."""
+    """Return the function that adjusts names of schemas, by `schema.name.adjustment.mode`."""
     return _adjustment(mode, _NO_AVRO_NAME)
 
 
 def field_adjustment(mode: str) -> Adjust:
-    """Return how fields are named by `field.name.adjustment.mode`."""
+    """Return the function that adjusts names of fields, by `field.name.adjustment.mode`."""
     return _adjustment(mode, _NO_AVRO_FIELD)
 
 

@@ -1,7 +1,7 @@
-"""The messages of PostgreSQL's logical replication, protocol version 1. Pure.
+"""Parse the messages of PostgreSQL's logical replication, protocol version 1. Does no IO.
 
-(PostgreSQL's documentation, "Logical Replication Message Formats".) A transaction is Begin, its
-changes, Commit; before the first change of a table comes its Relation. Values are texts.
+A transaction is a Begin, its changes and a Commit. A Relation describes a table before its first
+change. Values are texts. Source: PostgreSQL's documentation, "Logical Replication Message Formats".
 """
 
 import struct
@@ -16,11 +16,11 @@ _BEGIN: Final = Layout(">QqI")
 _COMMIT: Final = Layout(">BQQq")
 _INT16, _INT32 = Layout(">h"), Layout(">i")
 _UINT32: Final = Layout(">I")
-_EPOCH_MS: Final = 946_684_800_000  # PostgreSQL counts from 2000 on
+_EPOCH_MS: Final = 946_684_800_000  # PostgreSQL counts time from 2000
 
 
 class Unchanged(Enum):
-    """A large value that an update did not touch: the log does not have it."""
+    """Marks a large value that an update did not change, which the log does not contain."""
 
     UNCHANGED = "unchanged"
 
@@ -32,7 +32,7 @@ Values = tuple[Value, ...]
 class Column(NamedTuple):
     name: str
     is_key: bool
-    """Whether it is of the replica identity."""
+    """Whether the column is part of the replica identity."""
     type_id: int
     modifier: int
 
@@ -63,7 +63,7 @@ class Change(NamedTuple):
     before: Values | None
     after: Values | None
     is_before_key: bool = False
-    """Whether `before` has the key's columns alone."""
+    """Whether `before` has only the columns of the key."""
     is_update: bool = False
 
 
@@ -120,7 +120,7 @@ class _Bytes:
 
 
 def message_of(data: bytes) -> Message | None:
-    """Return what a message says; None for one that says nothing here. Raises DataException."""
+    """Return a parsed message; None for a kind that is not needed. Raise DataException."""
     try:
         return _message_of(data[:1], _Bytes(data))
     except (struct.error, ValueError, IndexError) as error:
@@ -158,7 +158,7 @@ def _relation(told: _Bytes) -> Relation:
         name = told.text()
         (type_id,), (modifier,) = told.take(_UINT32), told.take(_INT32)
         columns.append(Column(name, is_key, type_id, modifier))
-    # The server's own tables have an empty name for their schema.
+    # The protocol leaves the schema of the server's own tables empty.
     return Relation(relation_id, schema or "pg_catalog", table, tuple(columns), identity)
 
 

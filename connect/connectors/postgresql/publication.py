@@ -1,15 +1,15 @@
-"""The publication: what the server tells of, made and checked against the configuration.
+"""The publication: the tables whose changes the server sends.
 
-`publication.autocreate.mode` says who makes it, as in the original:
+The connector creates it and checks it by `publication.autocreate.mode`, as Debezium does:
 
-- `all_tables`: one of all tables is made when there is none; one that is there is not changed.
-- `filtered`: it is made of the tables that are captured, and those it lacks are added. The original
-  takes away the others as well; they may be another connector's, so here they stay, unread.
-- `disabled`: it has to be there.
-- `no_tables`: one without tables is made when there is none; its owner adds tables to it.
+- `all_tables`: creates a publication of all tables if there is none; does not change one.
+- `filtered`: creates a publication of the captured tables, and adds missing tables to one. Debezium
+  also removes all other tables. Here they stay, because they may belong to another connector.
+- `disabled`: the publication must exist.
+- `no_tables`: creates a publication without tables if there is none; its owner adds tables.
 
-At every start, and as long as the log is quiet, what it lacks is told: a change that is not
-published is lost, whatever is done later.
+At every start, and while the log is empty, the connector reports captured tables that are not in
+the publication: a change that is not published is lost for ever.
 """
 
 import logging
@@ -42,9 +42,9 @@ class Publication:
         self._skipped = parsed["skipped.operations"]
 
     def is_via_root(self, connection: psycopg.Connection[Any]) -> bool:
-        """Tell whether changes of partitions come under the name of their root.
+        """Return whether changes of partitions have the name of their root table.
 
-        One that is there says so itself; one that will be made, as configured.
+        An existing publication decides this itself; for a new one the setting counts.
         """
         row = connection.execute(_LOOK, (self._name,)).fetchone()
         if row is None or (self._is_via_root and not row[5] and self._is_ours):
@@ -53,14 +53,13 @@ class Publication:
 
     @property
     def _is_ours(self) -> bool:
-        """Whether the mode says that the connector makes and changes it."""
+        """Whether the mode allows the connector to create and change the publication."""
         return self._mode in ("all_tables", "filtered")
 
     def prepare(self, connection: psycopg.Connection[Any], tables: Sequence[TableInfo]) -> bool:
-        """Make it, or mend it. Returns whether it was there before.
+        """Create the publication or correct it. Return whether it existed before.
 
-        Raises ConnectException when it does not tell what the configuration needs, and may not be
-        changed.
+        Raise ConnectException if it lacks what the configuration needs and must not be changed.
         """
         row = connection.execute(_LOOK, (self._name,)).fetchone()
         if row is None:
@@ -72,7 +71,7 @@ class Publication:
             self.add(connection, lacking)
         elif lacking and self._mode != "no_tables":
             raise ConnectException(
-                f"The publication {self._name} does not tell of {_names(lacking)}, whose changes "
+                f"The publication {self._name} lacks {_names(lacking)}, whose changes "
                 f"would be lost: ALTER PUBLICATION {self._name} ADD TABLE ..., or set "
                 "publication.autocreate.mode to filtered, or give the connector a "
                 "publication.name of its own"
@@ -94,8 +93,8 @@ class Publication:
             case "filtered":
                 if not tables:
                     raise ConnectException(
-                        "No table of the database is one that the lists of schemas and tables let "
-                        "pass, so that no publication of them can be made"
+                        "No table of the database matches the lists of schemas and tables, "
+                        "so a publication of them cannot be created"
                     )
                 what = sql.SQL(" FOR TABLE {}").format(sql.SQL(", ").join(_only(tables)))
             case _:
@@ -109,7 +108,7 @@ class Publication:
                 "publication.autocreate.mode to filtered, or make it and set disabled. "
                 f"PostgreSQL says: {error}"
             ) from None
-        log.info("publication is made name=%s mode=%s", self._name, self._mode)
+        log.info("publication was created name=%s mode=%s", self._name, self._mode)
 
     def _check(self, connection: psycopg.Connection[Any], row: tuple[Any, ...]) -> None:
         is_all, *published, is_via_root = row
@@ -125,33 +124,33 @@ class Publication:
         ]
         if silent:
             raise ConnectException(
-                f"The publication {self._name} does not tell of each {' and '.join(silent)}, which "
+                f"The publication {self._name} does not publish each {' and '.join(silent)}, which "
                 f"would be lost: ALTER PUBLICATION {self._name} SET (publish = ...), or name the "
                 "operations in skipped.operations"
             )
         if self._is_via_root and not is_via_root:
             if not self._is_ours:
                 raise ConnectException(
-                    f"publish.via.partition.root is true, and the publication {self._name} tells "
+                    f"publish.via.partition.root is true, but the publication {self._name} has "
                     f"partitions' own names: ALTER PUBLICATION {self._name} SET "
                     "(publish_via_partition_root = true)"
                 )
             name = sql.Identifier(self._name)
             set_root = sql.SQL("ALTER PUBLICATION {} SET (publish_via_partition_root = true)")
             connection.execute(set_root.format(name))
-            log.warning("publication tells the roots of partitions from now on name=%s", self._name)
+            log.warning("publication was changed to publish_via_partition_root name=%s", self._name)
 
     def lacking(
         self, connection: psycopg.Connection[Any], tables: Sequence[TableInfo]
     ) -> list[TableInfo]:
-        """Return the tables that it does not tell of."""
+        """Return the tables that the publication lacks."""
         found = connection.execute(_HAS, (self._name,)).fetchall()
         told = {f"{schema}.{table}" for schema, table in found}
         return [table for table in tables if table.full_name not in told]
 
     @property
     def mends(self) -> bool:
-        """Whether tables that it lacks are added."""
+        """Whether the connector adds missing tables."""
         return self._mode == "filtered"
 
     def add(self, connection: psycopg.Connection[Any], tables: Sequence[TableInfo]) -> None:
@@ -159,11 +158,11 @@ class Publication:
             sql.Identifier(self._name), sql.SQL(", ").join(_only(tables))
         )
         connection.execute(added)
-        log.warning("publication got tables name=%s tables=%s", self._name, _names(tables))
+        log.warning("publication has new tables name=%s tables=%s", self._name, _names(tables))
 
 
 def _only(tables: Sequence[TableInfo]) -> list[sql.Composed]:
-    """Name tables without what inherits from them."""
+    """Return an SQL list of tables without the tables that inherit from them."""
     return [
         sql.SQL("{}" if table.is_partitioned else "ONLY {}").format(
             sql.Identifier(table.schema, table.name)

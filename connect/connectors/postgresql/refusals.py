@@ -1,4 +1,4 @@
-"""What becomes of a change that cannot be told: `event.processing.failure.handling.mode`. Pure."""
+"""Changes that cannot become records: `event.processing.failure.handling.mode`. Does no IO."""
 
 import logging
 
@@ -8,7 +8,7 @@ log = logging.getLogger(__name__)
 
 
 class Refusals:
-    """Owns how many changes were left out, and why the last one was."""
+    """Owns the number of skipped changes, and the reason of the last one."""
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
@@ -16,21 +16,21 @@ class Refusals:
         self._last = ""
 
     def refuse(self, error: DataException) -> None:
-        """Leave a change out. Raises DataException when the mode says that the task fails."""
+        """Skip a change. Raise DataException if the mode is `fail`."""
         if self._mode == "fail":
             raise DataException(
-                f"{error}. (event.processing.failure.handling.mode=warn or skip leaves such a "
-                "change out.)"
+                f"{error}. (event.processing.failure.handling.mode=warn or skip skips such a "
+                "change.)"
             ) from error
         self._count += 1
         self._last = str(error)
         log.log(
             logging.WARNING if self._mode == "warn" else logging.DEBUG,
-            "change is left out reason=%s",
+            "change is skipped reason=%s",
             error,
         )
 
     def note(self) -> str | None:
         if not self._count:
             return None
-        return f"{self._count} changes were left out, the last one: {self._last}."
+        return f"{self._count} changes were skipped, the last one: {self._last}."

@@ -1,4 +1,6 @@
-"""A table's columns as schemas of keys and values, and its rows as structs of them. Pure."""
+"""Translate a table's columns to schemas of keys and values, and its rows to structs.
+
+No code here does IO."""
 
 import decimal
 from collections.abc import Callable, Sequence
@@ -17,7 +19,7 @@ _SHOWN: Final = 80
 
 
 class Shaping(NamedTuple):
-    """What of a configuration decides how rows look."""
+    """The settings that decide the form of rows."""
 
     modes: Modes
     selection: Selection
@@ -27,10 +29,10 @@ class Shaping(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A table as log and catalog describe it."""
+    """A table, described by the log and the catalog."""
 
     tables: Sequence[str]
-    """`schema.table` of the table itself, and of those that it is a partition of."""
+    """`schema.table` of the table itself and of the tables of which it is a partition."""
     topic: str
     columns: Sequence[Column]
     key: Sequence[str]
@@ -45,16 +47,16 @@ class _Field(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many characters the column holds; 0: any number."""
+        """The length of the column in characters; 0: no limit."""
         return max(0, self.kind.modifier - 4)
 
 
 class RowReader:
     """Reads the rows of one table.
 
-    A column of the key may be left out of the values. Columns of the primary key are required,
-    others are optional, since what the log has of a row may be its replica identity alone; so may
-    be those of the key in values, when they are not in the identity.
+    A column of the key may be excluded from the values. Columns of the primary key are required.
+    All others are optional, since the log may have only the replica identity of a row; so are key
+    columns in values if they are not in the identity.
     """
 
     def __init__(self, described: Described, types: Types, shaping: Shaping) -> None:
@@ -101,9 +103,9 @@ class RowReader:
         return found
 
     def read(self, values: Values, before: Values | None = None) -> list[Any]:
-        """Return a row's values; one the log lacks is that of `before`, or the placeholder.
+        """Return a row's values; a value that the log lacks comes from `before` or a placeholder.
 
-        Raises DataException with table, column, value and remedy.
+        Raise DataException that names table, column, value and remedy.
         """
         if len(values) != len(self._fields):
             raise DataException(
@@ -122,13 +124,13 @@ class RowReader:
         return Struct.of_valid(self.schema, [values[place] for place in self._shown])
 
     def key(self, values: Sequence[Any]) -> Struct | None:
-        """Return the key of a row; None when the table has none."""
+        """Return the key of a row; None if the table has no key."""
         if self.key_schema is None:
             return None
         return Struct.of_valid(self.key_schema, [values[place] for place in self._key])
 
     def has_key(self, is_known: Callable[[Column], bool]) -> bool:
-        """Tell whether every column of the key is one that is known."""
+        """Return whether `is_known` holds for every column of the key."""
         return all(is_known(self._fields[place].column) for place in self._key)
 
     def _read_one(self, field: _Field, value: Value) -> Any:

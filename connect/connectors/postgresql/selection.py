@@ -1,6 +1,6 @@
-"""Which schemas, tables and columns are captured, by the original's lists of patterns. Pure.
+"""Select the captured schemas, tables and columns by Debezium's lists of patterns. Does no IO.
 
-Expressions (`name_patterns.py`) match in any case: `schema`, `schema.table` or
+Expressions (`name_patterns.py`) match without regard to case: `schema`, `schema.table` or
 `schema.table.column`.
 """
 
@@ -18,13 +18,13 @@ _KEY_COLUMNS: Final = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """An include list or an exclude list; with neither, everything is chosen."""
+    """An include list or an exclude list; without both, every name is selected."""
 
     included: Patterns | None
     excluded: Patterns | None
 
     def includes(self, *names: str) -> bool:
-        """Tell whether one of a thing's names is included and none is excluded."""
+        """Return whether one of an object's names is included and none is excluded."""
         if self.included is not None and not any(map(self.included.match, names)):
             return False
         return self.excluded is None or not any(map(self.excluded.match, names))
@@ -41,7 +41,7 @@ class Selection:
     """The lists of one configuration."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Raises ConfigException."""
+        """Raise ConfigException for invalid lists."""
         self._schemas, self._tables, self._columns = (
             _choice(settings, kind) for kind in ("schema", "table", "column")
         )
@@ -49,9 +49,10 @@ class Selection:
         self._keys = _key_patterns(settings["message.key.columns"] or "")
 
     def has_table(self, schema: str, *names: str) -> bool:
-        """Tell whether a table is captured; `names` are its own and those of tables it is part of.
+        """Return whether a table is captured.
 
-        Each is `schema.table`.
+        `names` are its own name and those of the tables of which it is a partition, each as
+        `schema.table`.
         """
         return self._schemas.includes(schema) and self._tables.includes(*names)
 
@@ -59,12 +60,12 @@ class Selection:
         return self._in_snapshot is None or any(map(self._in_snapshot.match, names))
 
     def has_column(self, tables: Sequence[str], column: str) -> bool:
-        """Tell whether a column is captured, of a table with its own name and others'."""
+        """Return whether a column of a table with these names is captured."""
         return self._columns.includes(*(f"{table}.{column}" for table in tables))
 
     def key_columns(self, tables: Sequence[str], columns: Sequence[str]) -> list[str]:
-        """Return the columns that message.key.columns makes a table's key; none when it does not
-        name the table."""
+        """Return a table's key columns by message.key.columns; empty if it does not name the
+        table."""
         found = [
             column
             for pattern in self._keys
@@ -75,13 +76,13 @@ class Selection:
 
 
 def _key_patterns(text: str) -> list[Patterns]:
-    """Return an expression for each column of `table:column,column;table:column`."""
+    """Return an expression for each column in `table:column,column;table:column`."""
     found: list[Patterns] = []
     for entry in filter(str.strip, text.split(";")):
         match = _KEY_COLUMNS.fullmatch(entry)
         if match is None:
             raise ConfigException.of_value(
-                "message.key.columns", text, "Entries are table:column,column with ; between"
+                "message.key.columns", text, "Entries are table:column,column, separated by ;"
             )
         table, columns = match.groups()
         found += [Patterns([f"{table.strip()}.{one.strip()}"]) for one in columns.split(",")]
@@ -89,9 +90,9 @@ def _key_patterns(text: str) -> list[Patterns]:
 
 
 def identities_in(text: str) -> list[tuple[Patterns, str, str | None]]:
-    """Return tables, replica identity and index of each entry of replica.identity.autoset.values.
+    """Return the tables, identity and index of each entry of replica.identity.autoset.values.
 
-    Raises ConfigException.
+    Raise ConfigException for an invalid entry.
     """
     found: list[tuple[Patterns, str, str | None]] = []
     for entry in filter(str.strip, text.split(",")):
@@ -107,7 +108,7 @@ def identities_in(text: str) -> list[tuple[Patterns, str, str | None]]:
 
 
 def mistakes_in(settings: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Give each setting whose list is wrong, or is there beside its opposite, and why."""
+    """Yield each setting with an invalid list, or with both lists at once, and the reason."""
     for kind in ("schema", "table", "column"):
         if settings[f"{kind}.include.list"] and settings[f"{kind}.exclude.list"]:
             yield (

@@ -1,4 +1,4 @@
-"""How the server is reached: connections, and the replication slot."""
+"""Connections to the server, and the replication slot."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from millrace.connect import ConnectException
 
 log = logging.getLogger(__name__)
 
-# Whatever the server, the database or the user has for defaults: values.py reads these forms.
+# values.py reads these formats, whatever the defaults of server, database or user are.
 _SESSION: Final = (
     "-c datestyle=ISO -c timezone=UTC -c bytea_output=hex -c extra_float_digits=3 "
     "-c intervalstyle=postgres -c lc_monetary=C -c client_encoding=UTF8"
@@ -26,7 +26,7 @@ _TLS: Final = ("sslmode", "sslcert", "sslkey", "sslrootcert")
 
 
 def statements_in(text: str) -> list[str]:
-    """Return the statements of `database.initial.statements`; `;;` is one `;` inside of one."""
+    """Return the statements in `database.initial.statements`; `;;` is one `;` in a statement."""
     found = (match.group(1).replace(";;", ";").strip() for match in _STATEMENT.finditer(text))
     return [statement for statement in found if statement]
 
@@ -34,7 +34,7 @@ def statements_in(text: str) -> list[str]:
 def connected(
     parsed: Mapping[str, Any], *, is_replicating: bool = False
 ) -> psycopg.Connection[Any]:
-    """Open a connection. Raises psycopg.Error."""
+    """Open a connection. Raise psycopg.Error."""
     told: dict[str, Any] = {name: parsed[f"database.{name}"] for name in _TLS}
     secrets: dict[str, Any] = {
         name: None if parsed[f"database.{name}"] is None else parsed[f"database.{name}"].value
@@ -72,9 +72,9 @@ class Slot:
         return connection.execute(_SLOT, (self.name,)).fetchone() is not None
 
     def position(self, connection: psycopg.Connection[Any]) -> int | None:
-        """Return up to where it is confirmed, None when there is none that can be read.
+        """Return the confirmed position; None if there is no slot that can be read.
 
-        One that the server gave up is dropped. Raises ConnectException for a standby's.
+        Drop a slot whose log the server has removed. Raise ConnectException for a physical slot.
         """
         found = connection.execute(_SLOT, (self.name,)).fetchone()
         if found is None:
@@ -87,29 +87,29 @@ class Slot:
         if not is_lost:
             return int(confirmed)
         log.warning(
-            "the server has removed what slot %s was to keep: a new one is made, and what was "
-            "deleted since the last snapshot stays in the topics",
+            "the server has removed the log of slot %s: a new slot is created, and rows that were "
+            "deleted since the last snapshot stay in the topics",
             self.name,
         )
         connection.execute("SELECT pg_drop_replication_slot(%s)", (self.name,))
         return None
 
     def made(self, replication: psycopg.Connection[Any]) -> tuple[int, str]:
-        """Make it; returns where it begins, and the name of the snapshot of that moment.
+        """Create the slot; return its first position, and the name of the snapshot of that moment.
 
-        The snapshot lives as long as the connection, which speaks the replication protocol.
+        The snapshot exists as long as the connection, which uses the replication protocol.
         """
-        # Parameters are not known to this protocol; the name has letters, digits and _ alone.
+        # This protocol has no parameters; the name has only letters, digits and _.
         command = f'CREATE_REPLICATION_SLOT "{self.name}" LOGICAL pgoutput EXPORT_SNAPSHOT'
         result = replication.pgconn.exec_(command.encode())
         name, lsn = result.get_value(0, 2), result.get_value(0, 1)
         if name is None or lsn is None:
-            raise ConnectException(f"The slot is not made: {result.error_message.decode()}")
+            raise ConnectException(f"The slot cannot be created: {result.error_message.decode()}")
         high, _, low = lsn.decode().partition("/")
         return (int(high, 16) << 32) + int(low, 16), name.decode()
 
     def advance(self, connection: psycopg.Connection[Any], lsn: int) -> None:
-        """Let the server forget what is before a position."""
+        """Confirm a position, so that the server may remove the log before it."""
         connection.execute(
             "SELECT pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s::numeric)", (self.name, lsn)
         )

@@ -1,6 +1,6 @@
-"""The snapshot: the rows of the captured tables at the moment that the slot begins.
+"""The snapshot: the rows of the captured tables at the moment that the slot was created.
 
-Rows are read by COPY, whose texts are those that the log has.
+Rows are read with COPY, which returns the same text format as the log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Row = tuple[Table, tuple[str | None, ...]]
 
 
 def begin(connection: psycopg.Connection[Any], snapshot: str | None) -> None:
-    """Begin to read at the moment of a snapshot; without one, at this moment."""
+    """Begin a transaction at an exported snapshot; without one, at the current moment."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     if snapshot is not None:
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
@@ -31,7 +31,7 @@ def rows_of(
     selection: Selection,
     settings: Mapping[str, str],
 ) -> Iterator[Row]:
-    """Give every row. Raises DataException for one that is no text."""
+    """Yield every row. Raise DataException for a value that is not valid text."""
     for info, table in tables:
         if not selection.is_in_snapshot(*info.chain):
             continue
@@ -41,14 +41,14 @@ def rows_of(
                     yield table, row
             except UnicodeError as error:
                 raise DataException(
-                    f"Table {info.full_name} has a text that is none in the database's encoding: "
+                    f"Table {info.full_name} has a text that is invalid in the server's encoding: "
                     f"{error}"
                 ) from None
 
 
 def _asked(info: TableInfo, table: Table, settings: Mapping[str, str]) -> sql.Composed:
     names = [sql.Identifier(column.name) for column in table.relation.columns]
-    # A table that others inherit from has its own rows alone: the others' come under their names.
+    # Without the rows of inheriting tables, which are read under their own names.
     where = sql.SQL("{}" if info.is_partitioned else "ONLY {}").format(
         sql.Identifier(info.schema, info.name)
     )

@@ -1,4 +1,4 @@
-"""PostgresSource: what it answers before it runs."""
+"""PostgresSource: the connector, which validates settings and has a single task."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class PostgresSourceConnector(SourceConnector):
-    """Has one task: a slot has one reader."""
+    """Has one task, because a slot has one reader."""
 
     kafka_class = "io.debezium.connector.postgresql.PostgresConnector"
 
@@ -37,7 +37,7 @@ class PostgresSourceConnector(SourceConnector):
         try:
             parsed = CONFIG.parse(settings)
         except ConfigException:
-            # What one setting alone says wrong is told already.
+            # Errors of single settings are in the list already.
             return values
         for name, sentence in mistakes_in(settings, parsed).items():
             values.setdefault(name, ConfigValue(name, settings.get(name)))
@@ -49,12 +49,12 @@ class PostgresSourceConnector(SourceConnector):
         if wrong := mistakes_in(settings, CONFIG.parse(settings)):
             raise ConfigException(" ".join(f"{name}: {said}" for name, said in wrong.items()))
         for sentence in (*TABLE.warnings(settings), *TABLE.unknown(settings, CONFIG)):
-            log.warning("setting is without effect: %s", sentence)
+            log.warning("setting has no effect: %s", sentence)
         super().start(settings)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
         del settings
-        return "it makes a replication slot and a publication, and may drop a slot"
+        return "it creates a replication slot and a publication, and may drop a slot"
 
     def task_class(self) -> type[SourceTask]:
         from connect.connectors.postgresql.source_task import PostgresSourceTask
@@ -62,7 +62,7 @@ class PostgresSourceConnector(SourceConnector):
         return PostgresSourceTask
 
     def exactly_once_support(self, settings: Settings) -> ExactlyOnceSupport:
-        # A snapshot that was interrupted begins anew: its rows come again.
+        # An interrupted snapshot starts again, so its rows are read twice.
         is_once = settings.get("snapshot.mode") in ("no_data", "never")
         return ExactlyOnceSupport.SUPPORTED if is_once else ExactlyOnceSupport.UNSUPPORTED
 
@@ -71,7 +71,7 @@ class PostgresSourceConnector(SourceConnector):
         settings: Settings,
         offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
     ) -> bool:
-        # What a slot has given away is gone; only beginning anew with a snapshot is possible.
+        # The server removes confirmed log, so the only way back is a new snapshot.
         if any(offset is not None for _, offset in offsets):
-            raise ConnectException("Offsets can be reset, which means a snapshot, and not altered")
+            raise ConnectException("Offsets can be reset, which causes a snapshot, but not altered")
         return True

@@ -1,14 +1,15 @@
-"""The task of PostgresSource: the slot, the snapshot, and then the log.
+"""The task of PostgresSource: it reads a snapshot, then the replication log.
 
-The slot keeps what was not confirmed, and is moved on only when everything before is stored in
-Kafka. So nothing is lost; what was stored and not confirmed comes again, and is known by the offset
-when that was kept.
+The replication slot keeps all changes that are not confirmed. The task confirms a position only
+when all records before it are in Kafka, so no change is lost. Changes that are in Kafka but not
+confirmed are read again after a restart; the task skips those that its committed offset covers.
 
-The slot is made with the first snapshot, and its changes follow that. A snapshot begins anew when
-no offset behind it was kept: it was interrupted, or the worker died soon after. Then the slot
-stays, and after the second snapshot come all changes since the first: a row that was given then and
-deleted meanwhile is in no snapshot, and only its change in the log tells. Rows go back for a moment
-when changes come again, and are at the end what the table has.
+The task creates the slot together with the first snapshot, and then reads the changes since that
+moment. It takes another snapshot if no offset after the snapshot was committed, because the
+snapshot was interrupted or the worker died soon after. The slot is kept then, and all changes since
+the first snapshot follow the second one. They are needed: a row that was deleted between the two
+snapshots is only in the log. These changes repeat older values of rows, and end with the current
+values of the table.
 """
 
 import logging
@@ -43,11 +44,11 @@ log = logging.getLogger(__name__)
 
 _FLUSHED: Final = "SELECT pg_current_wal_flush_lsn() - '0/0'"
 _LOOK_MS: Final = 10_000
-"""How long it takes until new tables are seen."""
+"""The interval between searches for new tables."""
 
 
 class PostgresSourceTask(SourceTask):
-    """Owns the connections, and how many of the last records are not stored yet."""
+    """Owns the connections, and the number of returned records that are not in Kafka yet."""
 
     kafka_class = "io.debezium.connector.postgresql.PostgresConnectorTask"
 
@@ -80,7 +81,7 @@ class PostgresSourceTask(SourceTask):
         is_incomplete = not offset or bool(offset.get("snapshot"))
         self._is_snapshot_due = is_incomplete or self._mode == "always"
         self._seen: int = offset.get("lsn", 0)
-        """Up to where records were given: what lies before is left out."""
+        """The position up to which records were returned; the task skips changes before it."""
 
     @property
     def _partition(self) -> dict[str, str]:
@@ -116,15 +117,15 @@ class PostgresSourceTask(SourceTask):
         notes = [self._note, self._refusals.note()]
         if self._added:
             notes.append(
-                f"Tables were published after the snapshot, and of what they had before only "
-                f"changes are told: {', '.join(sorted(self._added))}. Reset the offsets for a "
+                f"Tables were published after the snapshot, so the topics lack the rows that did "
+                f"not change since: {', '.join(sorted(self._added))}. Reset the offsets for a "
                 "snapshot of them."
             )
         return " ".join(filter(None, notes)) or None
 
     def stop(self) -> None:
         self._stopping.set()
-        # A poll that is at work closes the connections itself.
+        # A poll that is running closes the connections itself.
         if self._lock.acquire(timeout=1):
             try:
                 self._forget()
@@ -133,7 +134,7 @@ class PostgresSourceTask(SourceTask):
 
     def _poll(self) -> list[SourceRecord] | None:
         if self._outstanding and self._snapshot is None:
-            # The slot cannot go on before they are stored.
+            # The slot can advance only when all returned records are in Kafka.
             self._stopping.wait(0.01)
             return None
         connection, capture = self._connected()
@@ -141,7 +142,7 @@ class PostgresSourceTask(SourceTask):
             return self._next_of_snapshot(connection, capture)
         if self._mode == "initial_only":
             self._note = (
-                "The snapshot is complete, and snapshot.mode=initial_only asks for no more."
+                "The snapshot is complete, and with snapshot.mode=initial_only no changes follow."
             )
             self._wait()
             return None
@@ -165,8 +166,8 @@ class PostgresSourceTask(SourceTask):
         records = reader.read(connection)
         self._seen = reader.seen
         if reader.was_quiet and flushed > self._idle:
-            # What others have written is nothing to wait for: the server may forget it. Not when
-            # there were changes that are known: only so many are looked at, others may follow.
+            # The log has only changes of other tables, so their position can be confirmed. That
+            # does not hold if the read returned messages: it is limited, and others may follow.
             self._idle = reader.confirmable = int(flushed)
         self._look(connection, capture)
         if (beat := self._heartbeat.due(now_ms(), timestamp_ms(), self._seen)) is not None:
@@ -177,7 +178,7 @@ class PostgresSourceTask(SourceTask):
         return records
 
     def _look(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
-        """See, now and then, whether there are tables that are not published."""
+        """Check at intervals whether there are captured tables that are not published."""
         if now_ms() < self._next_look_ms:
             return
         self._next_look_ms = now_ms() + _LOOK_MS
@@ -198,14 +199,14 @@ class PostgresSourceTask(SourceTask):
         notes: list[str] = []
         if not tables:
             notes.append(
-                "There is no table to follow: none in the database is one that the lists of "
-                "schemas and tables let pass."
+                "There is no table to follow: no table in the database matches the lists of "
+                "schemas and tables."
             )
         if lacking:
             notes.append(
-                f"The publication {self._parsed['publication.name']} does not tell of "
+                f"The publication {self._parsed['publication.name']} lacks "
                 f"{', '.join(table.full_name for table in lacking)}: their changes are lost. Add "
-                "them to it."
+                "them to the publication."
             )
         if unlogged := capture.unlogged():
             notes.append(f"Unlogged tables have no changes to follow: {', '.join(unlogged)}.")
@@ -234,7 +235,7 @@ class PostgresSourceTask(SourceTask):
     ) -> Iterator[SourceRecord]:
         self._close_snapshot()
         if self._mode == "initial_only":
-            # Nothing follows, so nothing has to be kept for it.
+            # No changes are read after the snapshot, so it needs no slot.
             (self._seen,) = connection.execute(_FLUSHED).fetchone() or (0,)
             return self._read_now(connection, capture, None)
         confirmed = self._slot.position(connection)
@@ -244,8 +245,8 @@ class PostgresSourceTask(SourceTask):
             self._snapshot_connections.append(replication)
             confirmed, moment = self._slot.made(replication)
         else:
-            log.info("snapshot again, changes since the first one follow it lsn=%s", confirmed)
-        # With `always` the snapshot comes while an offset is known: the log goes on behind that.
+            log.info("snapshot is repeated, changes since the first one follow lsn=%s", confirmed)
+        # With `always` an offset may exist: the log is then read from there.
         self._seen = max(confirmed, self._seen) if self._mode == "always" else confirmed
         if self._mode in ("no_data", "never"):
             return iter(())
@@ -265,7 +266,7 @@ class PostgresSourceTask(SourceTask):
         capture: Capture,
         reading: psycopg.Connection[Any],
     ) -> Iterator[SourceRecord]:
-        """Give every row, the last one knowing that it is the last."""
+        """Yield the record of every row; the last record is marked as the last."""
         now = timestamp_ms()
         tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
         shaped = [(table, capture.of_snapshot(table)) for table in tables]
@@ -297,7 +298,7 @@ class PostgresSourceTask(SourceTask):
         return self._connection, self._capture
 
     def _prepare(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
-        """Have publication and slot as they are needed."""
+        """Prepare the publication, and check that the slot exists or that a snapshot is due."""
         tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
         capture.set_identities(tables)
         if self._mode != "initial_only":
@@ -305,13 +306,13 @@ class PostgresSourceTask(SourceTask):
         if self._is_snapshot_due or self._slot.is_there(connection):
             return
         if self._mode == "when_needed":
-            log.warning("slot is gone, a snapshot is taken slot=%s", self._slot.name)
+            log.warning("slot was dropped, a snapshot is taken slot=%s", self._slot.name)
             self._is_snapshot_due = True
             return
         if self._mode != "initial_only":
             raise ConnectException(
-                f"The replication slot {self._slot.name} is gone, and with it changes that were "
-                "not read: reset the connector's offsets to begin with a snapshot"
+                f"The replication slot {self._slot.name} was dropped with changes that were not "
+                "read: reset the connector's offsets to begin with a snapshot"
             )
 
     def _publish(
@@ -330,7 +331,7 @@ class PostgresSourceTask(SourceTask):
             self._snapshot_connections.pop().close()
 
     def _forget(self) -> None:
-        """Close everything; what was given and is not confirmed comes again."""
+        """Close all connections; returned records that are not confirmed come again."""
         self._snapshot = self._reader = self._capture = None
         self._close_snapshot()
         if self._connection is not None:

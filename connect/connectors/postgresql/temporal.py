@@ -1,8 +1,9 @@
-"""PostgreSQL's dates, times and intervals, from their texts to whole numbers and back. Pure.
+"""Convert PostgreSQL's dates, times and intervals from text to integers and back. Does no IO.
 
-PostgreSQL's calendar is the proleptic Gregorian one, from 4713 BC to 294276 (dates: 5874897), and
-so is this: Python's own ends at the years 1 and 9999. The year 1 BC is the year 0 here, as in
-ISO 8601. Texts are those of `datestyle=ISO` and `intervalstyle=postgres`, in UTC.
+PostgreSQL uses the proleptic Gregorian calendar from 4713 BC to 294276 (dates: to 5874897). The
+calendar of Python has only the years 1 to 9999, so this module has its own. The year 1 BC is the
+year 0, as in ISO 8601. Texts are in UTC, in the format of `datestyle=ISO` and
+`intervalstyle=postgres`.
 """
 
 import re
@@ -20,12 +21,12 @@ _CLOCK: Final = re.compile(r"([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 DAY_US: Final = 86_400_000_000
 INFINITIES: Final = ("infinity", "-infinity")
 _MONTH_US: Final = 2_629_800_000_000
-"""365.25 / 12 days, as the original has it."""
+"""A month has 365.25 / 12 days, as in Debezium."""
 
 
 def days_of(year: int, month: int, day: int) -> int:
     """Return the days from 1970-01-01 to a day."""
-    # The year begins in March, so that a leap day is its last.
+    # The calculation uses years that begin in March, so that a leap day is the last day.
     year -= month <= 2
     era, of_era = divmod(year, 400)
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -44,7 +45,7 @@ def date_of(days: int) -> tuple[int, int, int]:
 
 
 def days_in(text: str) -> int:
-    """Return the days since 1970 of a date; raises ValueError for infinity, too."""
+    """Return a date as days since 1970; raise ValueError, also for infinity."""
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -53,9 +54,9 @@ def days_in(text: str) -> int:
 
 
 def time_us(text: str) -> int:
-    """Return the microseconds since midnight, in UTC when the text has an offset; 24:00 is a day.
+    """Return a time of day as microseconds since midnight, in UTC if the text has an offset.
 
-    Raises ValueError.
+    24:00 is 24 hours. Raise ValueError for invalid text.
     """
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
@@ -69,7 +70,7 @@ def time_us(text: str) -> int:
 
 
 def moment_us(text: str) -> int:
-    """Return the microseconds since 1970; raises ValueError for infinity, too."""
+    """Return a timestamp as microseconds since 1970; raise ValueError, also for infinity."""
     match = _MOMENT_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -90,14 +91,14 @@ def _offset_us(sign: str, hours: str, minutes: str | None, seconds: str | None) 
 
 
 def iso_date(days: int) -> str:
-    """Write a day as ISO 8601 does: years beyond 9999 with a sign, those before 0 too."""
+    """Return a day as ISO 8601 text; years after 9999 and before 0 have a sign."""
     year, month, day = date_of(days)
     shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
     return f"{shown}-{month:02d}-{day:02d}"
 
 
 def iso_time(microseconds: int) -> str:
-    """Write a time of day; of its fraction as many digits as count."""
+    """Return a time of day as text; trailing zeros of the fraction are omitted."""
     seconds, fraction = divmod(microseconds, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -111,7 +112,7 @@ def iso_moment(microseconds: int) -> str:
 
 
 class Interval(NamedTuple):
-    """Months, days and microseconds, each of any sign, as PostgreSQL keeps them."""
+    """Months, days and microseconds, each with its own sign, as PostgreSQL stores them."""
 
     months: int
     days: int
@@ -135,7 +136,7 @@ class Interval(NamedTuple):
 
 
 def interval_in(text: str) -> Interval:
-    """Return an interval; raises ValueError for infinity, too."""
+    """Return the interval of a text; raise ValueError, also for infinity."""
     months = days = microseconds = 0
     rest = text
     while match := _UNITS.match(rest):

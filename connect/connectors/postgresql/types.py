@@ -1,4 +1,4 @@
-"""PostgreSQL's types: what a column's type is in the end, behind domains and arrays. Pure."""
+"""PostgreSQL's types: resolve domains and arrays to the underlying types. Does no IO."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -11,16 +11,16 @@ SELECT t.oid, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typb
 FROM pg_type t WHERE t.typtype IN ('b', 'd', 'e', 'r', 'm') OR t.typcategory = 'A'
 """
 _VECTORS: Final = (22, 30)
-"""int2vector and oidvector count as arrays, and are not written like arrays."""
+"""int2vector and oidvector are in the category of arrays but have another text format."""
 
 
 class Type(NamedTuple):
-    """What a value is: of a type by name, with its modifier; the element of an array of it."""
+    """A resolved type: its name and modifier, and the element type of an array."""
 
     name: str
     modifier: int = -1
     labels: tuple[str, ...] = ()
-    """Of an enum."""
+    """The labels of an enum."""
     element: "Type | None" = None
     delimiter: str = ","
 
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
 
 
 class Types:
-    """What pg_type has."""
+    """A row of pg_type."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows: Mapping[int, _Row] = {row[0]: _Row(*row[1:]) for row in rows}
@@ -49,10 +49,10 @@ class Types:
         return type_id in self._rows
 
     def of(self, type_id: int, modifier: int) -> Type:
-        """Return what a column's type is; one that is not known is a text."""
+        """Return the resolved type of a column; an unknown type is text."""
         row = self._rows.get(type_id)
         while row is not None and row.kind == "d":
-            # A domain's own modifier counts: a column of a domain has none.
+            # The modifier of a domain counts, because a column of a domain has none.
             type_id, modifier = row.base, row.modifier
             row = self._rows.get(type_id)
         if row is None:

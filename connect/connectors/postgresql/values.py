@@ -1,9 +1,9 @@
-"""Values of PostgreSQL, which come as texts, as values of Connect: the original's mapping. Pure.
+"""Convert PostgreSQL's values, which arrive as text, to Connect values. Does no IO.
 
-`Mapping of types` in the original's documentation says which schema a type has; the settings
-`*.handling.mode` and `time.precision.mode` choose among several. A value its schema cannot hold is
-refused, never changed: `ValueError` with a sentence that names the remedy. Texts are those that
-the server writes with `datestyle=ISO`, `intervalstyle=postgres`, `bytea_output=hex`,
+The schema of a type is the one in Debezium's documentation ("data type mappings"); the settings
+`*.handling.mode` and `time.precision.mode` choose among several. A value that does not fit its
+schema is never changed but refused: ValueError, with a sentence that names the remedy. The texts
+are in the formats of `datestyle=ISO`, `intervalstyle=postgres`, `bytea_output=hex`,
 `lc_monetary=C` and `timezone=UTC`.
 """
 
@@ -57,7 +57,7 @@ _TEXTS: Final = {
     "tsvector": "io.debezium.data.Tsvector",
 }
 CHARACTERS: Final = frozenset({"text", "varchar", "bpchar", "char", "name", "citext"})
-"""The types that the original masks and truncates."""
+"""The types of which Debezium masks and truncates values."""
 _KNOWN_TEXTS: Final = CHARACTERS | {
     *("inet", "cidr", "macaddr", "macaddr8"),
     *("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"),
@@ -65,7 +65,7 @@ _KNOWN_TEXTS: Final = CHARACTERS | {
 
 
 class Modes(NamedTuple):
-    """The settings that decide what a value becomes."""
+    """The settings that decide the schema and form of a value."""
 
     decimals: str = "precise"
     times: str = "adaptive"
@@ -75,7 +75,7 @@ class Modes(NamedTuple):
     money_digits: int = 2
     placeholder: bytes = b"__debezium_unavailable_value"
     has_unknown: bool = False
-    """Whether what the mapping does not know is bytes, and not a text."""
+    """Whether a value of an unknown type becomes bytes instead of a string."""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Modes":
@@ -94,7 +94,7 @@ class Modes(NamedTuple):
 
 
 def codec_of(kind: Type, modes: Modes, *, optional: bool) -> Codec:
-    """Return how values of a type are read."""
+    """Return the codec of a type."""
     if kind.element is not None:
         return _array(kind, modes, optional=optional)
     if kind.labels:
@@ -111,9 +111,9 @@ def codec_of(kind: Type, modes: Modes, *, optional: bool) -> Codec:
 
 
 def placeholder_of(codec: Codec, modes: Modes, *, is_uuid: bool = False) -> Any:
-    """Return what stands for a large value that an update left alone.
+    """Return the placeholder for a large value that an update did not change.
 
-    Raises ValueError when the schema can hold nothing that means that.
+    Raise ValueError if the schema has no value that can serve as a placeholder.
     """
     octets, schema = modes.placeholder, codec.schema
     text = octets.decode(errors="replace")
@@ -122,7 +122,7 @@ def placeholder_of(codec: Codec, modes: Modes, *, is_uuid: bool = False) -> Any:
         return found
     match schema.type:
         case SchemaType.STRING:
-            # As Java's UUID.nameUUIDFromBytes.
+            # The same as Java's UUID.nameUUIDFromBytes.
             found = str(uuid.UUID(bytes=_md5(octets), version=3)) if is_uuid else text
         case SchemaType.BYTES if is_logical(schema):
             found = decimal_of(int.from_bytes(octets, "big", signed=True), codec.scale)
@@ -135,12 +135,12 @@ def placeholder_of(codec: Codec, modes: Modes, *, is_uuid: bool = False) -> Any:
         case SchemaType.ARRAY:
             found = _placeholders(codec, modes)
         case _:
-            raise ValueError(f"the log lacks it, and its type holds no placeholder: {_IDENTITY}")
+            raise ValueError(f"the log lacks it, and its type has no placeholder: {_IDENTITY}")
     return found
 
 
 def _placeholders(codec: Codec, modes: Modes) -> list[Any]:
-    """Return the placeholder's bytes as numbers; of what is no number, one placeholder."""
+    """Return the placeholder of an array: its bytes as numbers, or one placeholder."""
     assert codec.element is not None, codec
     numbers = [octet - 256 if octet > 127 else octet for octet in modes.placeholder]
     match codec.element.schema.type:
@@ -185,7 +185,7 @@ def _numeric(kind: Type, modes: Modes, optional: bool) -> Codec:
     if modes.decimals != "precise" or kind.modifier < 4:
         return _unscaled(modes, optional=optional)
     scale = (kind.modifier - 4) & 0x7FF
-    # From PostgreSQL 15 on it may be negative: eleven bits, two's complement.
+    # Since PostgreSQL 15 the scale may be negative: eleven bits in two's complement.
     scale -= 0x800 if scale & 0x400 else 0
     precision = {"connect.decimal.precision": str((kind.modifier - 4) >> 16)}
     return _scaled(scale, precision, _finite, optional=optional)
@@ -226,7 +226,7 @@ def _variable(*, optional: bool) -> Codec:
 
 def _finite(text: str) -> decimal.Decimal:
     if text in _SPECIAL:
-        raise ValueError("is no number: set decimal.handling.mode to string or double")
+        raise ValueError("is not a number: set decimal.handling.mode to string or double")
     return decimal.Decimal(text)
 
 
@@ -304,7 +304,7 @@ def _interval(kind: Type, modes: Modes, optional: bool) -> Codec:
     def microseconds(text: str) -> int:
         found = temporal.interval_in(text).as_microseconds()
         if not -(1 << 63) <= found < 1 << 63:
-            raise ValueError("is longer than 64 bits hold: set interval.handling.mode to string")
+            raise ValueError("does not fit into 64 bits: set interval.handling.mode to string")
         return found
 
     return Codec(schema, microseconds)
