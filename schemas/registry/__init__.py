@@ -8,7 +8,8 @@
     candidates    the schema of a request, before and after it is parsed: pure
     domain        the state: a fold over the records, pure
     questions     the questions of the decisions about schemas
-    judge         answers them: `schema_types` parses schemas, `compatibility` compares versions
+    judge         answers the questions: `schema_types` parses schemas, `compatibility` compares
+                  versions
     judging       the processes in which `judge` runs
     turns         splits the reading of a large text, so that other requests are served in between
     records, metadata, subjects, refusals

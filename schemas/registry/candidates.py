@@ -52,7 +52,7 @@ def read_request(body: Any, *, is_normalized: bool) -> SchemaRequest:
         raise refusals.invalid_schema("Empty schema")
     schema_type = body.get("schemaType") or AVRO
     if not isinstance(schema_type, str):
-        raise refusals.invalid_schema("Invalid schemaType: not a text")
+        raise refusals.invalid_schema("Invalid schemaType: not a string")
     content = Content(
         body["schema"],
         schema_type,
@@ -79,10 +79,10 @@ def _reference(given: Any) -> Reference:
         raise refusals.invalid_schema("Invalid reference: not an object")
     name, subject, version = (given.get(member) for member in Reference._fields)
     if not isinstance(name, str) or not isinstance(subject, str):
-        raise refusals.invalid_schema("Invalid reference: it needs the texts 'name' and 'subject'")
+        raise refusals.invalid_schema("Invalid reference: 'name' and 'subject' must be strings")
     if not isinstance(version, int) or not (version == LATEST or 1 <= version < 2**31):
         raise refusals.invalid_schema(
-            f"Invalid reference to subject \"{subject}\": 'version' is a number from 1 on, or -1 "
+            f"Invalid reference to subject \"{subject}\": 'version' must be 1 or more, or -1 "
             "for the newest"
         )
     return Reference(name, subject, version)

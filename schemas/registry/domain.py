@@ -332,6 +332,6 @@ def _mode_from(value: Json) -> str:
 
 def _log_strange(key: bytes | None, reason: str) -> None:
     log.warning(
-        "registry passes over a record key=%r reason=%s",
+        "registry ignores a record key=%r reason=%s",
         *((key or b"")[:_LOGGED_CHARACTERS], reason[:_LOGGED_CHARACTERS]),
     )

@@ -82,7 +82,7 @@ class Judge:
         try:
             return Earlier(version, question.schema_type, self._parsed(question))
         except RegistryError as error:
-            # Another registry has stored it, or an older release with fewer checks.
+            # Another registry, or an older release with fewer checks, stored this schema.
             reason = f"Cannot compare with version {version}, which is not valid here: {error}"
             raise refusals.invalid_schema(reason) from error
 

@@ -119,7 +119,7 @@ class Leadership:
         self.group_id = group_id
         self._kafka = kafka
         self._member_id = ""
-        """Of the member that could not say that it left: its group need not wait for its end."""
+        """The id of a former member that could not leave; the new member takes its place."""
         self._is_known = asyncio.Event()
         self._said: type[Exception] | None = None
         """The kind of failure that was logged since the leader was last known."""
@@ -226,7 +226,7 @@ class _Membership:
                 await self._ask(LeaveGroupRequest(self._group_id, self.member_id))
                 self.member_id = ""
             except (KafkaError, OSError) as error:
-                log.info("registry could not say that it leaves its group error=%r", error)
+                log.info("registry could not leave its group error=%r", error)
 
     async def _ask(self, request: Any) -> Any:
         return await self._client.send(
@@ -260,7 +260,7 @@ def _members(joined: Any) -> dict[str, Identity]:
             members[member[0]] = identity_from(read_json(member[-1]))
         except ValueError as error:
             log.warning(
-                "registry group has a strange member id=%s error=%s",
+                "registry group has a member with an invalid identity id=%s error=%s",
                 *(member[0], str(error)[:_LOGGED_CHARACTERS]),
             )
     return members

@@ -53,7 +53,7 @@ def _check(where: str, given: Any, is_right: Callable[[Any], bool]) -> None:
 
 
 def _invalid(where: str) -> RegistryError:
-    return refusals.invalid_schema(f"Invalid {where}: not of the shape that it has")
+    return refusals.invalid_schema(f"Invalid {where}: wrong structure")
 
 
 def _is_plain(value: Any) -> bool:

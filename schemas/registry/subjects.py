@@ -23,7 +23,7 @@ class Subject(NamedTuple):
 
     @property
     def qualified(self) -> str:
-        """The one way this subject is written in records and answers."""
+        """The canonical name of this subject, for records and answers."""
         return qualified_context(self.context) + self.name
 
     @property
@@ -37,12 +37,12 @@ class Subject(NamedTuple):
 
 
 def qualified_context(context: str) -> str:
-    """Write a context as it stands before a subject: nothing for the default one."""
+    """Return a context as a prefix of a subject; empty for the default context."""
     return "" if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def parse_subject(text: str) -> Subject:
-    """Take a name apart. Every text is some subject; see `is_valid`."""
+    """Split a name into context and subject. Every string has a result; see `is_valid`."""
     if text.startswith(_PREFIX):
         context, _, name = text[1:].partition(":")
         return Subject(context, name)
@@ -52,7 +52,7 @@ def parse_subject(text: str) -> Subject:
 
 
 def is_valid(text: str, *, may_be_context: bool = False) -> bool:
-    """Return whether something may be registered, or configured, under this name."""
+    """Return whether a schema or a setting may be stored under this name."""
     subject = parse_subject(text)
     if any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in text):
         return False

@@ -1,8 +1,8 @@
 """The log behind the registry: topic `_schemas`, one partition, compacted.
 
 Every instance reads the whole topic and answers reads from memory. Only the leader writes (see
-`leader`). A write is: read to the end, decide, append the records as one batch with acks=all, wait
-until the own reader has come past it.
+`leader`). A write has four steps: read to the end, decide, append the records as one batch with
+acks=all, wait until this instance has read the batch.
 
 A former leader that does not know of its successor may write too. The log shows it: the batch does
 not start at the end offset that the decision was based on. Then the leader takes the batch back, by
@@ -80,7 +80,7 @@ class SchemaTopic:
     # --- reading ---
 
     async def run(self) -> None:
-        """Follow the topic until cancelled; a broker that is away is waited for."""
+        """Follow the topic until cancelled; wait for a broker that cannot be reached."""
         while True:
             try:
                 await self._follow()
@@ -132,7 +132,7 @@ class SchemaTopic:
     # --- writing ---
 
     async def write(self, decide: Decide) -> Any:
-        """Decide and append until it stands. Raises RegistryError, KafkaError."""
+        """Decide and append, again if another instance wrote. Raise RegistryError, KafkaError."""
         async with self._writing:
             try:
                 async with asyncio.timeout(_WRITE_TIMEOUT_SECONDS):
@@ -159,7 +159,7 @@ class SchemaTopic:
             await self._append([Record(each.key, before[each.key]) for each in change.records])
 
     async def _append(self, records: list[Record]) -> int:
-        """Append records as one batch, wait until the own reader has them; returns the offset."""
+        """Append records as one batch, wait until the own reader has them; return the offset."""
         if self._producer is None:
             raise KafkaError("the registry is not connected")
         batch = self._producer.create_batch()
@@ -174,7 +174,7 @@ class SchemaTopic:
         return int(metadata.offset)
 
     async def catch_up(self) -> None:
-        """Wait until everything that is in the log now is known here. Raises KafkaError."""
+        """Wait until this instance has read all records that are in the log. Raise KafkaError."""
         await self._reach(await self._log_end_offset())
 
     async def _reach(self, offset: int) -> None:
@@ -194,7 +194,7 @@ class SchemaTopic:
 
 
 async def _create_topic(kafka: KafkaAccess, replication_factor: int) -> str:
-    """Make the topic unless it is there; returns the id of the cluster."""
+    """Create the topic unless it exists; return the id of the cluster."""
     admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:

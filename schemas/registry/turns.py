@@ -1,7 +1,7 @@
-"""Turns for work on large texts: one piece between two looks at the network.
+"""Turns for work on large texts, so that the event loop serves other requests in between.
 
-The event loop runs everything that is ready before it looks for requests again. Reading one large
-body takes milliseconds; without turns, thirty that arrive together would be read in one go.
+The event loop runs all ready tasks before it reads from the network again. Parsing one large body
+takes milliseconds; without turns, thirty bodies that arrive together would be parsed in one go.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ _SMALL_BYTES: Final = 32 << 10
 
 
 class Turns:
-    """Gives turns in the order in which they are asked for."""
+    """Grants turns in the order of the calls."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
     async def turn(self, size_bytes: int) -> AsyncIterator[None]:
-        """Wait until work on so many bytes may be done; the work itself must not await."""
+        """Wait for the turn to work on so many bytes; the work itself must not await."""
         if size_bytes <= _SMALL_BYTES:
             yield
             return

@@ -54,7 +54,7 @@ _SHOWN_CHARACTERS: Final = 100
 _UNINTERRUPTED_CHARACTERS: Final = 1 << 20
 
 LOAD_SECONDS = 10.0
-"""The time that a request waits for the topic to be read; then it is answered with 50001."""
+"""The time that a request waits until the topic is read; then the answer is 50001."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ItemT = TypeVar("ItemT")

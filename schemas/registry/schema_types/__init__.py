@@ -1,7 +1,7 @@
-"""The kinds of schemas: each is parsed, written in a canonical form, and compared.
+"""The types of schemas. A schema is parsed, written in a canonical form, and compared.
 
-A package parses each kind. For Avro a package also compares schemas; for JSON Schema and Protobuf
-the rules are here (`json_rules`, `proto_rules`).
+Libraries parse schemas of all three types. The rules to compare them are in `avro_rules` (those of
+the library `avro`), `json_rules` and `proto_rules` (those of Confluent's registry).
 """
 
 from typing import Any, Protocol
@@ -22,24 +22,24 @@ class ParsedSchema(Protocol):
 
     @property
     def canonical(self) -> str:
-        """The text that is stored: equal for schemas that differ in spelling only."""
+        """The stored text, which is the same for schemas that differ only in spelling."""
 
     def normalized(self) -> str:
         """Return the text for `normalize=true`, which ignores the order of attributes."""
 
     def formatted(self, how: str) -> str:
-        """Return the text in another form. Raises RegistryError for an unknown form."""
+        """Return the text in another format. Raise RegistryError for an unknown format."""
 
     def cannot_read(self, written: "ParsedSchema", *, is_lenient: bool = False) -> list[str]:
         """Return why this schema cannot read data of another one; empty if it can.
 
-        The sentences hold `%s` twice: for the one that reads and for the one that wrote. Only JSON
-        Schema has a lenient policy.
+        The sentences contain `%s` twice: for the reader and for the writer. Only JSON Schema has a
+        lenient policy.
         """
 
 
 def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
-    """Parse a schema. Raises RegistryError, 42201, for an invalid one."""
+    """Parse a schema. Raise RegistryError, 42201, for an invalid one."""
     match schema_type:
         case "AVRO":
             from schemas.registry.schema_types.avro import AvroSchema
@@ -60,7 +60,7 @@ def parse(schema_type: str, text: str, named: Named) -> ParsedSchema:
 
 
 def check_shape(document: Any, *, members: int = _MEMBERS_LIMIT) -> None:
-    """Raise ValueError for a document that nests too deeply or has too many members in one place.
+    """Raise ValueError for a document with too many levels, or too many members in one object.
 
     The code that reads it later, here and in clients, is recursive, and some of it is quadratic.
     """

@@ -1,8 +1,8 @@
-"""Avro schemas: parsed and compared by the `avro` package, written as Avro's Java library does.
+"""Avro schemas: parsed by the package `avro`, and written as Avro's Java library writes them.
 
-The stored text is what Java's `Schema.toString` gives (Avro specification 1.12, "Schemas"): no
-white space, members in a fixed order, simple types as plain names, a name without its namespace
-where that is the enclosing one. So the same schema has the same id whoever registers it.
+The stored text equals that of Java's `Schema.toString` (Avro specification 1.12, "Schemas"): no
+white space, members in a fixed order, primitive types as plain names, and a name without its
+namespace if that is the enclosing one. So a schema has the same id whichever client registers it.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_for
 from schemas.registry.schema_types.avro_rules import Checker
 
 _MEMBERS_LIMIT = 10_000
-"""The package compares the name of each field with all before it."""
+"""A limit, because the package compares the name of each field with all fields before it."""
 _NAMED = ("record", "error", "enum", "fixed")
 _MEMBERS = ("doc", "fields", "symbols", "default", "size", "items", "values")
 _FIELD_MEMBERS = ("doc", "default")
@@ -49,7 +49,7 @@ _DESCRIPTIONS = {
 
 
 class AvroSchema(ParsedSchema):
-    """One schema, with what it refers to."""
+    """One schema, with the schemas that it refers to."""
 
     def __init__(self, text: str, named: Named) -> None:
         try:
@@ -58,7 +58,7 @@ class AvroSchema(ParsedSchema):
             check_shape(self._json, members=_MEMBERS_LIMIT)
             self.parsed = _parse(self._json, self._named)
             self._canonical = compact_json(_Writer().write(self._json, ""))
-        # The package raises its own errors, and KeyError, TypeError and others for odd shapes.
+        # The package raises its own errors, and KeyError, TypeError and others for some inputs.
         except Exception as error:
             raise invalid_schema(f"Invalid schema of type AVRO, details: {error}") from error
 
@@ -85,7 +85,7 @@ class AvroSchema(ParsedSchema):
 def _parse(schema: Any, named: Iterable[Any]) -> Schema:
     names = Names()
     with warnings.catch_warnings():
-        # A logical type that is not known is its plain type (Avro specification, "Logical Types").
+        # An unknown logical type is ignored (Avro specification, "Logical Types").
         warnings.simplefilter("ignore", IgnoredLogicalType)
         for each in named:
             make_avsc_object(_filled(each), names)
@@ -93,9 +93,9 @@ def _parse(schema: Any, named: Iterable[Any]) -> Schema:
 
 
 def _filled(schema: Any) -> Any:
-    """Give a record without fields one that is no matter to readers and writers.
+    """Add a field without effect to a record that has no fields.
 
-    The specification allows such a record, the package does not.
+    The specification allows a record without fields, but the package does not.
     """
     if isinstance(schema, list):
         return [_filled(each) for each in schema]
@@ -108,7 +108,7 @@ def _filled(schema: Any) -> Any:
 
 
 def _defined(schema: Any, space: str) -> Iterator[tuple[str, Any]]:
-    """Give the full name and definition of every named type in a schema."""
+    """Yield the full name and definition of every named type in a schema."""
     if isinstance(schema, list):
         for each in schema:
             yield from _defined(each, space)
@@ -136,7 +136,8 @@ def _sentence(
 ) -> str:
     """Describe one kind of difference.
 
-    The package keeps kinds, messages and places apart, so several differences share theirs.
+    The package has separate lists of kinds, messages and locations, so differences of one kind
+    share their messages and locations.
     """
     message, path = _escaped(messages), _escaped(locations)
     description = _DESCRIPTIONS[kind.value].format(path=path, message=message)
@@ -151,13 +152,13 @@ def _escaped(parts: Iterable[str]) -> str:
 
 
 class _Writer:
-    """Writes one schema; a type is written out where it is first met."""
+    """Writes one schema; a named type is written in full at its first use."""
 
     def __init__(
         self, definitions: Mapping[str, Any] | None = None, *, is_sorted: bool = False
     ) -> None:
         self._definitions = definitions or {}
-        """Types of other schemas that are written out too."""
+        """Types of other schemas that are also written in full."""
         self._is_sorted = is_sorted
         self._written: set[str] = set()
 
@@ -217,6 +218,6 @@ class _Writer:
         return {**written, **dict(self._others(field, known))}
 
     def _others(self, schema: dict[str, Any], known: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-        """Give the attributes that Avro itself does not know."""
+        """Yield the attributes that Avro does not define."""
         others = [(name, value) for name, value in schema.items() if name not in known]
         yield from sorted(others) if self._is_sorted else others

@@ -1,8 +1,9 @@
-"""Avro: whether a reader's schema can read a writer's, by the rules of package `avro`, but faster.
+"""Avro: decide whether a reader's schema can read a writer's, as package `avro` does, but faster.
 
-The package builds a dictionary of a record's fields anew for each field that it looks up, hashes a
-pair of schemas so that most pairs collide, and compares the fields of two records of a union before
-it sees that their names differ. The verdicts, messages and places here are the package's.
+The package is slow in three ways. It builds a dictionary of a record's fields for each field that
+it looks up. Its hash of a pair of schemas makes most pairs collide. It compares the fields of two
+records in a union before it compares their names. This module returns the same results, messages
+and locations as the package.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,7 @@ class Checker(ReaderWriterCompatibilityChecker):
     def __init__(self) -> None:
         self._results: dict[tuple[int, int], SchemaCompatibilityResult] = {}
         self._fields: dict[int, dict[str, Any]] = {}
-        """By the identity of a record: its fields by name."""
+        """The fields of each record by name; the key is the `id` of the record's schema."""
 
     def get_compatibility(
         self, reader: Any, writer: Any, reference_token: str = "/", location: _Place | None = None
@@ -37,7 +38,7 @@ class Checker(ReaderWriterCompatibilityChecker):
         pair = (id(reader), id(writer))
         known = self._results.get(pair)
         if known is None:
-            self._results[pair] = CompatibleResult  # Holds while a recursive pair is compared.
+            self._results[pair] = CompatibleResult  # Assumed while a recursive pair is compared.
             at = [*(location or ()), reference_token]
             known = self._results[pair] = self.calculate_compatibility(reader, writer, at)
         return known
@@ -94,14 +95,14 @@ class Checker(ReaderWriterCompatibilityChecker):
 
 
 def _written(field: Any, written: dict[str, Any]) -> Any:
-    """Return the writer's field for a reader's, by its name or an alias of it."""
+    """Return the writer's field for a reader's field, found by its name or one of its aliases."""
     aliases = field.props.get("aliases")
     names = (field.name, *(aliases if isinstance(aliases, Iterable) else ()))
     return next((written[name] for name in names if name in written), None)
 
 
 def _candidates(reader: Any, writer: Any) -> Iterator[Any]:
-    """Give the branches that may read a schema: of its own kind only those of its name."""
+    """Yield the branches that may read a schema; of named types only those with its name."""
     for branch in reader.schemas:
         is_other = branch.type == writer.type and writer.type in _NAMED
         if not is_other or schema_name_equals(branch, writer):

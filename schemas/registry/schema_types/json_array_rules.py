@@ -34,7 +34,7 @@ def array_differences(compare: Compare, old: ArrayType, new: ArrayType) -> Diffe
 
 
 def _places(compare: Compare, old: ArrayType, new: ArrayType) -> Differences:
-    """Compare the schemas of single places."""
+    """Compare the schemas of single positions."""
     found = []
     for number in range(max(len(old.items), len(new.items))):
         if number >= len(new.items):

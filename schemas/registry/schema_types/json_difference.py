@@ -1,4 +1,4 @@
-"""The differences between two JSON Schemas: their names, which are harmless, how they are told.
+"""The kinds of differences between two JSON Schemas: names, messages, and which are compatible.
 
 Names, verdicts and messages are those of Confluent's registry, whose clients compare them
 (confluentinc/schema-registry, `json-schema-provider`, package `diff`).
@@ -89,7 +89,7 @@ _LENIENT: Final = _STRICT | {
     "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
     "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
 }
-"""With policy LENIENT readers and writers agree on more than the schemas say."""
+"""Differences that are compatible only with the policy LENIENT."""
 _MISSING: Final = "The keyword at path '{}' in the %s schema is not present in the %s schema"
 _MORE: Final = "The value at path '{}' in the %s schema is more than its value in the %s schema"
 _LESS: Final = "The value at path '{}' in the %s schema is less than its value in the %s schema"
@@ -172,19 +172,19 @@ class Difference(NamedTuple):
     path: str
 
     def is_compatible(self, *, is_lenient: bool = False) -> bool:
-        """Return whether the new schema accepts what the old one accepted, as far as it matters."""
+        """Return whether the new schema accepts the old one's data in spite of this difference."""
         return fits((self,), is_lenient=is_lenient)
 
     @property
     def message(self) -> str:
-        """The sentence, with `%s` twice: for the side that reads and for the one that wrote."""
+        """The sentence, with `%s` twice: for the reader and for the writer."""
         path = self.path.replace("%", "%%")
         description = _SENTENCE_OF.get(self.name, "").replace("{}", path)
         return f'{{errorType:"{self.name}", description:"{description}\'}}'
 
 
 def at(prefix: str, path: str) -> str:
-    """Put a path that is relative to a schema behind the path of that schema."""
+    """Return a path relative to the root: the path of a schema and a path in that schema."""
     if path == "#/":
         return prefix
     return f"{prefix if prefix != '#/' else '#'}/{path[2:]}"
@@ -197,14 +197,14 @@ class Compare(Protocol):
     """Compares two schemas; paths in what it returns are relative to them."""
 
     def __call__(self, old: Node | None, new: Node | None) -> Differences:
-        """Return the differences."""
+        """Return the differences between two schemas."""
 
     def fits(self, found: Iterable[Difference]) -> bool:
-        """Return whether all differences are harmless."""
+        """Return whether all differences are compatible."""
 
 
 def fits(found: Iterable[Difference], *, is_lenient: bool) -> bool:
-    """Return whether all differences are harmless by the policy."""
+    """Return whether all differences are compatible by the policy."""
     harmless = _LENIENT if is_lenient else _STRICT
     return all(each.name in harmless for each in found)
 
@@ -226,7 +226,7 @@ _LIMIT_NAMES: Final = {
 
 
 def limits(old: dict[str, Any], new: dict[str, Any], *names: str) -> Differences:
-    """Compare numbers that bound something."""
+    """Compare the limits of two schemas."""
     found = []
     for name in names:
         before, after = old.get(name), new.get(name)

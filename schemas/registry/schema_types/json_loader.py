@@ -1,7 +1,7 @@
-"""Reads a JSON Schema document into nodes (see `json_nodes`).
+"""Read a JSON Schema document into nodes (see `json_nodes`).
 
-References are resolved inside of the document and to the schemas that were named with it. Nothing
-is fetched: a reference to anywhere else is refused.
+A reference may lead into the same document or to a schema that the request names. A reference to
+any other place is refused; no document is fetched.
 """
 
 import json
@@ -58,9 +58,9 @@ _Json = Mapping[str, Any]
 
 
 def load(document: Any, named: Mapping[str, Any]) -> Node:
-    """Read a document; `named` are others by the name that it refers to them with.
+    """Read a document; `named` has the referenced documents by the names used in references.
 
-    Raises ValueError for a reference that leads nowhere.
+    Raise ValueError for a reference that cannot be resolved.
     """
     specification = _specification(document, DRAFT7)
     registry = META_SCHEMAS
@@ -75,7 +75,7 @@ def load(document: Any, named: Mapping[str, Any]) -> Node:
 
 
 def json_key(value: Any) -> str:
-    """Return one text for all spellings of a value; 1 and 1.0 are the same number."""
+    """Return a text that is the same for all spellings of a value: 1 and 1.0 are equal."""
     return json.dumps(_plain(value), sort_keys=True)
 
 
@@ -95,7 +95,7 @@ def _specification(document: Any, default: Specification[Any]) -> Specification[
 
 
 def _bridged(document: Any) -> Any:
-    """Let `#/$defs/X` find what stands in `definitions`, as Confluent's registry does."""
+    """Resolve `#/$defs/X` also to a schema in `definitions`, as Confluent's registry does."""
     if not isinstance(document, dict):
         return document
     old, new = document.get("definitions"), document.get("$defs", {})
@@ -105,7 +105,7 @@ def _bridged(document: Any) -> Any:
 
 
 class _Loader:
-    """Reads one document and what it refers to."""
+    """Reads one document and the schemas that it refers to."""
 
     def __init__(self, specification: Specification[Any]) -> None:
         self._is_modern = specification in _MODERN
@@ -113,7 +113,7 @@ class _Loader:
         self._id = "id" if specification == DRAFT4 else "$id"
         self._specification = specification
         self._known: dict[int, Node] = {}
-        """By the identity of a schema's JSON: all of it lives as long as the loader."""
+        """The nodes by the `id` of their JSON object, which exists as long as the loader."""
         self._pending: list[tuple[Reference, Any]] = []
 
     def load(self, schema: Any, resolver: Any) -> Node:
@@ -122,7 +122,7 @@ class _Loader:
             reference, at = self._pending.pop()
             try:
                 found = at.lookup(reference.key)
-            # Besides its own errors the package passes on what a strange address raises.
+            # Besides its own errors the package raises others for an invalid address.
             except (Unresolvable, ValueError, LookupError, TypeError, AttributeError) as error:
                 raise ValueError(f"unresolved $ref '{reference.key}'") from error
             reference.target = self._node(found.contents, found.resolver)
@@ -157,7 +157,7 @@ class _Loader:
         return node
 
     def _parts(self, schema: _Json, resolver: Any) -> list[Node]:
-        """Give one node for each kind of keyword."""
+        """Return a node for each kind of keyword."""
         references: list[Node] = [
             self._reference(schema[name], resolver)
             for name in (_REFERENCES if self._is_modern else _REFERENCES[:1])
@@ -223,7 +223,7 @@ class _Loader:
                 raise ValueError(f"unknown type: {kind}")
 
     def _untyped(self, schema: _Json, resolver: Any, typed: frozenset[str]) -> list[Node]:
-        """Give a node for every kind that has keywords and is not named as a type."""
+        """Return a node for each kind that has keywords but is not named in `type`."""
         names = {
             "array": _MODERN_ARRAY if self._is_modern else _ARRAY,
             "object": _MODERN_OBJECT if self._is_modern else _OBJECT,
@@ -237,7 +237,7 @@ class _Loader:
         ]
 
     def _counts(self, schema: _Json, name: str) -> bool:
-        """Say whether a keyword counts: in the later drafts an empty `properties` does not."""
+        """Return whether a keyword counts; an empty `properties` does not in the later drafts."""
         return name in schema and not (
             self._is_modern and name == "properties" and not schema[name]
         )
@@ -255,7 +255,7 @@ class _Loader:
 
     def _read_items(self, node: ArrayType, schema: _Json, resolver: Any) -> None:
         node.limits |= {
-            # Drafts that do not know these keywords do not check them.
+            # Drafts that lack these keywords do not check their types.
             name: number
             for name, number in _chosen(schema, ("minContains", "maxContains")).items()
             if isinstance(number, int | float)
@@ -331,7 +331,7 @@ def _chosen(schema: _Json, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _number_limits(schema: _Json) -> dict[str, Any]:
-    """Return the limits; in draft 4 `exclusiveMaximum` is a flag beside `maximum`."""
+    """Return the limits of a number; in draft 4 `exclusiveMaximum` is a flag of `maximum`."""
     limits = _chosen(schema, _NUMBER)
     for exclusive, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if limits.get(exclusive) is True and plain in limits:

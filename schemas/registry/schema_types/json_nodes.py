@@ -1,9 +1,9 @@
-"""JSON Schema as a graph of nodes: the form in which two schemas are compared.
+"""JSON Schema as a graph of nodes, the form in which two schemas are compared.
 
-A document becomes a graph: every keyword belongs to one kind of node, a schema with keywords of
-several kinds is an `allOf` of one node for each, a list of types is an `anyOf`, and `$ref` leads to
-the node of its target, so that a recursive schema is a cycle. Drafts 4 to 7 and 2019-09 to 2020-12
-give the same nodes (json-schema.org, "Understanding JSON Schema").
+Every keyword belongs to one kind of node. A schema with keywords of several kinds becomes an
+`allOf` with a node for each kind, and a list of types becomes an `anyOf`. `$ref` points to the node
+of its target, so a recursive schema is a cycle. Drafts 4 to 7 and 2019-09 to 2020-12 have the same
+nodes (json-schema.org, "Understanding JSON Schema").
 """
 
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ class Node:
     """A schema of any kind; nodes are compared by identity."""
 
     key: str = ""
-    """Equal for schemas that are written the same."""
+    """The same for schemas with the same text."""
     annotations: dict[str, Any] = field(default_factory=dict)
-    """`$id`, `title`, `description`, `default` and `connect.type`, where they are given."""
+    """The values of `$id`, `title`, `description`, `default` and `connect.type`, if present."""
 
     @property
     def has_default(self) -> bool:
@@ -51,19 +51,19 @@ class NullType(Node):
 
 @dataclass(slots=True, eq=False)
 class Conditional(Node):
-    """`if`, `then`, `else`: not compared."""
+    """`if`, `then`, `else`, which are not compared."""
 
 
 @dataclass(slots=True, eq=False)
 class StringType(Node):
-    """`limits` holds minLength, maxLength and pattern."""
+    """A string. `limits` has minLength, maxLength and pattern."""
 
     limits: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class NumberType(Node):
-    """`limits` holds minimum, maximum, exclusiveMinimum, exclusiveMaximum and multipleOf."""
+    """A number. `limits` has minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf."""
 
     is_integer: bool = False
     limits: dict[str, Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class NumberType(Node):
 
 @dataclass(slots=True, eq=False)
 class ArrayType(Node):
-    """`items` are the schemas of single places, `all_items` is the one of all."""
+    """An array. `items` are the schemas of single positions, `all_items` is that of all others."""
 
     limits: dict[str, Any] = field(default_factory=dict)
     """minItems, maxItems, minContains and maxContains."""
@@ -85,7 +85,7 @@ class ArrayType(Node):
 
 @dataclass(slots=True, eq=False)
 class ObjectType(Node):
-    """`additional` is the schema of properties that have none of their own."""
+    """An object. `additional` is the schema of properties that no other keyword describes."""
 
     limits: dict[str, Any] = field(default_factory=dict)
     """minProperties and maxProperties."""
@@ -93,7 +93,7 @@ class ObjectType(Node):
     required: frozenset[str] = frozenset()
     patterns: dict[str, Node] = field(default_factory=dict)
     needed_properties: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By property: the others that must be there with it."""
+    """The properties that each property requires."""
     needed_schemas: dict[str, Node] = field(default_factory=dict)
     allows_additional: bool = True
     additional: Node | None = None
@@ -102,28 +102,28 @@ class ObjectType(Node):
 
 @dataclass(slots=True, eq=False)
 class Enumeration(Node):
-    """One of `values`, each as JSON with sorted names."""
+    """Accepts one of `values`; each is JSON with sorted names."""
 
     values: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
 class Constant(Node):
-    """Exactly one value, as JSON with sorted names."""
+    """Accepts exactly one value, which is JSON with sorted names."""
 
     value: str = ""
 
 
 @dataclass(slots=True, eq=False)
 class Negation(Node):
-    """Accepts what `inner` does not."""
+    """Accepts the values that `inner` does not accept."""
 
     inner: Node = field(default_factory=Node)
 
 
 @dataclass(slots=True, eq=False)
 class Combined(Node):
-    """`criterion` is allOf, anyOf or oneOf."""
+    """A combination of schemas; `criterion` is allOf, anyOf or oneOf."""
 
     criterion: str = "allOf"
     parts: list[Node] = field(default_factory=list)
@@ -131,13 +131,13 @@ class Combined(Node):
 
 @dataclass(slots=True, eq=False)
 class Reference(Node):
-    """Stands for `target`, which is set when all of the document is read."""
+    """A reference to `target`, which is set after the whole document is read."""
 
     target: Node | None = None
 
 
 def resolved(node: Node) -> Node:
-    """Return the schema that a reference means. Raises ValueError for one that means itself."""
+    """Return the target of a reference. Raise ValueError for a reference to itself."""
     seen = {id(node)}
     while isinstance(node, Reference):
         assert node.target is not None, node.key

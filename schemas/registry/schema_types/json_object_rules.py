@@ -99,7 +99,7 @@ def _how_added(new: ObjectType, name: str) -> str:
 
 
 def is_open(allows_additional: bool, additional: Node | None, unevaluated: Node | None) -> bool:
-    """Say whether a content model takes everything that it does not name."""
+    """Return whether a content model allows all properties that it does not name."""
     if not allows_additional or additional is not None:
         return False
     return unevaluated is None or isinstance(unevaluated, Everything)
@@ -108,7 +108,7 @@ def is_open(allows_additional: bool, additional: Node | None, unevaluated: Node 
 def partial_cover(
     allows_additional: bool, additional: Node | None, unevaluated: Node | None
 ) -> Node | None:
-    """Return the schema of what is not named; None for an open or a closed content model."""
+    """Return the schema of properties without a name; None for an open or closed content model."""
     if additional is not None:
         return additional
     if allows_additional and not isinstance(unevaluated, FalseSchema | Everything):
@@ -124,15 +124,15 @@ def _cover(schema: ObjectType, name: str) -> Node | None:
 
 
 def _finds(pattern: str, name: str) -> bool:
-    """Search in linear time where the pattern allows it; the process has a limit for the others."""
+    """Search in linear time if the pattern allows it; the process limits the time of others."""
     try:
         return re2.search(pattern, name) is not None
     except re2.error:
-        pass  # It looks ahead or back, which `re2` does not know.
+        pass  # The pattern has a look-ahead or look-behind, which `re2` lacks.
     try:
         return re.search(pattern, name) is not None
     except re.error as error:
-        raise ValueError(f"the pattern '{pattern}' cannot be searched for: {error}") from error
+        raise ValueError(f"the pattern '{pattern}' cannot be used: {error}") from error
 
 
 def _additional(compare: Compare, old: ObjectType, new: ObjectType) -> Differences:
@@ -161,7 +161,7 @@ def unevaluated_differences(
 
 
 def _unevaluated(old: Node | None, new: Node | None) -> str:
-    """Say how one content model differs from another; empty if their schemas decide."""
+    """Return how one content model differs from another; empty if their schemas decide."""
     was_closed, is_closed = isinstance(old, FalseSchema), isinstance(new, FalseSchema)
     if was_closed != is_closed:
         return "ADDED" if was_closed else "REMOVED"

@@ -1,9 +1,9 @@
-"""Finds the differences between two JSON Schemas by Confluent's rules.
+"""Find the differences between two JSON Schemas by Confluent's rules.
 
-`differences(old, new)` asks whether the new schema accepts what the old one accepted. A pair of
-schemas is compared once. A pair that is met again inside of its own comparison (a recursive schema)
-is taken for compatible; if it turns out not to be, all is compared again with that knowledge, until
-nothing changes.
+`differences(old, new)` finds data of the old schema that the new one does not accept. Each pair of
+schemas is compared once. In a recursive schema a pair may occur inside of its own comparison; it is
+then assumed to be compatible. If an assumption was wrong, the comparison is repeated with the known
+incompatible pairs, until no more pairs are found.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ _Pair = tuple[int, int]
 
 
 def differences(old: Node, new: Node, *, is_lenient: bool = False) -> Differences:
-    """Return all differences, the harmless ones too. Raises ValueError for a circular `$ref`."""
+    """Return all differences, also compatible ones. Raise ValueError for a circular `$ref`."""
     known: dict[_Pair, Differences] = {}
     while True:
         comparison = _Comparison(known, is_lenient=is_lenient)
@@ -58,7 +58,7 @@ class _Comparison:
         self._is_lenient = is_lenient
         self.has_assumed = False
         self._incompatible = incompatible
-        """Pairs that an earlier pass found incompatible."""
+        """The pairs that an earlier pass found incompatible."""
         self._done: dict[_Pair, Differences] = {}
         self._under_way: set[_Pair] = set()
 
@@ -148,7 +148,7 @@ def _by_kind(compare: Compare, old: Node, new: Node) -> Differences:
         case Combined(), Combined():
             found = _combined(compare, old, new)
         case Negation(), Negation():
-            # What is forbidden: the other way round.
+            # A negation reverses the roles of the two schemas.
             is_narrower = compare.fits(compare(new.inner, old.inner))
             how = "NARROWED" if is_narrower else "EXTENDED"
             found = [Difference(f"NOT_TYPE_{how}", "#/not")]
@@ -186,7 +186,7 @@ def _multiples(before: float | None, after: float | None) -> str:
         return "ADDED"
     if after is None:
         return "REMOVED"
-    # As they are written: 0.3 is a multiple of 0.1.
+    # The decimal text counts, not the float: 0.3 is a multiple of 0.1.
     old, new = Fraction(str(before)), Fraction(str(after))
     if new % old == 0:
         return "EXPANDED"

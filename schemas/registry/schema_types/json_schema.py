@@ -1,4 +1,4 @@
-"""JSON Schema: checked against its own draft by the `jsonschema` package, compared by our rules."""
+"""JSON Schema: package `jsonschema` checks a schema against its draft; `json_rules` compares."""
 
 import json
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from schemas.registry.schema_types.json_loader import json_key, load
 from schemas.registry.schema_types.json_rules import differences
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError, UndefinedTypeCheck)
-"""Besides SchemaError: the errors that the packages raise for a document that is no schema."""
+"""The errors, besides SchemaError, that the packages raise for an invalid schema."""
 
 
 class JsonSchema(ParsedSchema):
-    """One schema; the draft is the one it names, else draft 7."""
+    """One schema; its draft is the one it names, or else draft 7."""
 
     def __init__(self, text: str, named: Named) -> None:
         try:
@@ -34,7 +34,7 @@ class JsonSchema(ParsedSchema):
         except SchemaError as error:
             reason = error.message
             raise invalid_schema(f"Invalid schema of type JSON, details: {reason}") from error
-        # UndefinedTypeCheck, OverflowError and the like come from values no draft has thought of.
+        # UndefinedTypeCheck, OverflowError and others come from values outside of all drafts.
         except (
             ValueError,
             TypeError,
@@ -64,9 +64,9 @@ class JsonSchema(ParsedSchema):
 
 
 def _check(schema: Any) -> None:
-    """Check a schema against its draft. Raises SchemaError, or ValueError for no draft's name."""
+    """Check a schema against its draft. Raise SchemaError, or ValueError for an unknown draft."""
     if isinstance(schema, dict) and not isinstance(schema.get("$schema", ""), str):
-        raise ValueError("$schema is not a text")
+        raise ValueError("$schema is not a string")
     kind = _quick(validator_for(schema, default=Draft7Validator))
     validator = kind(kind.META_SCHEMA, format_checker=kind.FORMAT_CHECKER)
     error = best_match(validator.iter_errors(schema))
@@ -80,7 +80,7 @@ def _quick(kind: Any) -> Any:
 
 
 def _unique_items(_: Any, is_unique: bool, items: Any, __: Any) -> Iterator[ValidationError]:
-    """Compare keys, where the package compares each item with all others unless they sort."""
+    """Find duplicates by keys; the package compares each pair of items if they cannot be sorted."""
     if (
         is_unique
         and isinstance(items, list)

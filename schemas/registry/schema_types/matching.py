@@ -8,7 +8,7 @@ _FREE: Final = -1
 
 
 def largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return a largest matching: each left node gets at most one choice, no choice twice."""
+    """Return a largest matching: each left node gets at most one choice, each choice one node."""
     chosen: dict[int, int] = {}
     taken: dict[int, int] = {}
     while True:
@@ -44,7 +44,7 @@ def _augment(
     chosen: dict[int, int],
     taken: dict[int, int],
 ) -> bool:
-    """Find a path to a free choice along the layers, without recursion: it may be long."""
+    """Find a path to a free choice along the layers; it may be long, so there is no recursion."""
     way: list[tuple[int, int]] = []
     trying = [(start, iter(choices[start]))]
     while trying:

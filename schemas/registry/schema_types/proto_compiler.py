@@ -1,8 +1,8 @@
-"""Compiles `.proto` files with Google's own compiler, and builds descriptors that clients send.
+"""Compile `.proto` files with Google's compiler, and read the descriptors that clients send.
 
-The compiler (package `grpcio-tools`) reads and writes files and prints what it thinks to the
-process's stderr; a folder for each compilation keeps it to what it is given. Files of `google/` and
-`confluent/` are known to everybody and need no reference.
+The compiler (package `grpcio-tools`) reads and writes files, and prints its messages to the
+process's stderr. Each compilation has its own folder, so that the compiler finds only the given
+files. A schema may import files of `google/` and `confluent/` without a reference.
 """
 
 import os
@@ -30,9 +30,9 @@ _OWN_FILES: Final = Path(__file__).with_name("protos")
 
 
 def compiled(text: str, imports: Sequence[FileDescriptorProto]) -> list[FileDescriptorProto]:
-    """Compile a file; returns what it imports, then the file itself.
+    """Compile a file; return the files that it imports, then the file itself.
 
-    Raises ValueError for what is no file or refers to what is not there.
+    Raise ValueError for an invalid file and for an import that does not exist.
     """
     from grpc_tools import protoc
 
@@ -61,19 +61,19 @@ def compiled(text: str, imports: Sequence[FileDescriptorProto]) -> list[FileDesc
 
 
 def _known_imports(text: str) -> list[FileDescriptorProto]:
-    """Return the files of package `googleapis-common-protos` that a text imports, and some more."""
+    """Return the files of package `googleapis-common-protos` that a text may import."""
     names = sorted(set(_KNOWN_IMPORT.findall(text)))
     return [file for name in names for file in _generated(name)]
 
 
 def is_importable(name: str) -> bool:
-    """Say whether the compiler can find a file of this name: a plain relative path."""
+    """Return whether the compiler can find a file with this name: it must be a relative path."""
     parts = name.split("/")
     return name.isprintable() and "\\" not in name and not {"", ".", ".."} & set(parts)
 
 
 def _closed(imports: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
-    """Add the files of Google's that these import, for the compiler takes a set only whole."""
+    """Add Google's files that these import, because the compiler needs the complete set."""
     found: dict[str, FileDescriptorProto] = {}
     for file in imports:
         for name in file.dependency:
@@ -84,9 +84,9 @@ def _closed(imports: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]
 
 
 def pool_of(imports: Sequence[FileDescriptorProto]) -> DescriptorPool:
-    """Return a pool that knows files and all that they import, in this order.
+    """Return a pool with files and their imports; each file must come after its imports.
 
-    Raises TypeError for a descriptor that is not valid.
+    Raise TypeError for an invalid descriptor.
     """
     pool = DescriptorPool()
     for file in _closed(imports):
@@ -96,7 +96,7 @@ def pool_of(imports: Sequence[FileDescriptorProto]) -> DescriptorPool:
 
 @lru_cache(maxsize=64)
 def _known(name: str) -> tuple[FileDescriptorProto, ...]:
-    """Return a file that needs no reference, after what it imports; nothing for an unknown one."""
+    """Return a file that needs no reference, after its imports; empty for an unknown name."""
     if not name.startswith(("google/", "confluent/")) or not is_importable(name):
         return ()
     roots = (Path(str(files("grpc_tools").joinpath("_proto"))), _OWN_FILES)
@@ -109,7 +109,7 @@ def _known(name: str) -> tuple[FileDescriptorProto, ...]:
 
 
 def _generated(name: str) -> tuple[FileDescriptorProto, ...]:
-    """Return a file of package `googleapis-common-protos`, as Python has it."""
+    """Return the descriptor of a file of package `googleapis-common-protos`."""
     module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
     if not re.fullmatch(r"google\.(type|api|rpc)\.[a-z_]+_pb2", module):
         return ()
@@ -123,7 +123,7 @@ def _generated(name: str) -> tuple[FileDescriptorProto, ...]:
 
 
 class _Stderr:
-    """Keeps what is written to the process's stderr while it is entered."""
+    """Captures everything that is written to the process's stderr inside of its block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -143,7 +143,7 @@ class _Stderr:
 
 
 def _told(errors: str, folder: str) -> str:
-    """Return the compiler's sentences without the names of our files."""
+    """Return the compiler's messages without the names of the temporary files."""
     lines = [
         _PLACE.sub(lambda place: f"line {place[1]}:{place[2]} " if place[1] else "", line)
         for line in errors.splitlines()
@@ -153,7 +153,7 @@ def _told(errors: str, folder: str) -> str:
 
 
 def decoded(data: bytes) -> FileDescriptorProto | None:
-    """Return the descriptor that a client has serialized, None for what is none."""
+    """Return the descriptor that a client has serialized; None for any other text."""
     try:
         file = FileDescriptorProto.FromString(data)
     except DecodeError:

@@ -1,4 +1,4 @@
-"""The options of a compiled `.proto` file, those of other files' making too, as text."""
+"""Write the options of a compiled `.proto` file as text, including custom options."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -19,32 +19,32 @@ _ESCAPES: Final = {
     "'": "\\'",
     '"': '\\"',
 }
-# What the text already says in another way.
+# Options that the text of the file shows in another form.
 _NOT_WRITTEN: Final = frozenset({"map_entry", "uninterpreted_option"})
 
 
 def escaped(text: str) -> str:
-    """Write text between quotation marks of a `.proto` file."""
+    """Return a string literal of a `.proto` file."""
     return "".join(
         _ESCAPES.get(each) or (each if each >= " " else f"\\{ord(each):03o}") for each in text
     )
 
 
 class Options:
-    """Reads options with the extensions that a pool of descriptors knows."""
+    """Reads options, including extensions in a pool of descriptors."""
 
     def __init__(self, pool: DescriptorPool) -> None:
         self._pool = pool
 
     def of(self, described: Any) -> list[tuple[str, str]]:
-        """Give name and value of every option of a descriptor, by name."""
+        """Return the name and value of every option of a descriptor, sorted by name."""
         if not described.HasField("options"):
             return []
         options = described.options
         try:
             kind = self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
         except KeyError:
-            pass  # Nothing here imports descriptor.proto, so nothing extends the options.
+            pass  # No file in the pool imports descriptor.proto, so there are no custom options.
         else:
             options = GetMessageClass(kind).FromString(options.SerializeToString())
         return sorted(
@@ -76,7 +76,7 @@ def _value(field: FieldDescriptor, value: Any) -> str:
 
 
 def _message(message: Any) -> str:
-    """Write a message as a literal, its fields by name."""
+    """Return the literal of a message, with its fields sorted by name."""
     lines: list[str] = []
     for field, value in sorted(message.ListFields(), key=lambda each: str(each[0].full_name)):
         name = f"[{field.full_name}]" if field.is_extension else field.name

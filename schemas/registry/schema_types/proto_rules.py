@@ -1,8 +1,8 @@
 """The differences between two `.proto` files: Confluent's rules, names and messages.
 
-Fields are told apart by their numbers, messages and enumerations by their names. A type of another
-file is compared where a field uses it (confluentinc/schema-registry, `protobuf-provider`, package
-`diff`; protobuf.dev, "Updating A Message Type").
+A field is identified by its number, a message or enumeration by its name. A type from another file
+is compared where a field uses it. (Sources: confluentinc/schema-registry, `protobuf-provider`,
+package `diff`; protobuf.dev, "Updating A Message Type".)
 """
 
 from collections.abc import Iterable, Sequence
@@ -104,14 +104,14 @@ class Difference(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The sentence, with `%s` twice: for the side that reads and for the one that wrote."""
+        """The sentence, with `%s` twice: for the reader and for the writer."""
         description = _SENTENCES.get(self.name, "").replace("{}", self.path)
         return f'{{errorType:"{self.name}", description:"{description}"}}'
 
 
 @dataclass(slots=True)
 class _Type:
-    """A message or an enumeration, and the file that it is in."""
+    """A message or an enumeration, with its file."""
 
     local_name: str
     is_imported: bool
@@ -124,7 +124,7 @@ Path = tuple[str, ...]
 def differences(
     old: Sequence[FileDescriptorProto], new: Sequence[FileDescriptorProto]
 ) -> list[Difference]:
-    """Compare two compiled files, each the last one after those that it imports."""
+    """Compare two compiled files; each is the last of a list that begins with its imports."""
     old, new = (
         [_with_written_labels(each) for each in old],
         [_with_written_labels(each) for each in new],
@@ -139,7 +139,7 @@ def differences(
 
 
 def _with_written_labels(file: FileDescriptorProto) -> FileDescriptorProto:
-    """Return a file in which a field has a label only where the text has one."""
+    """Return a copy of a file in which a field has a label only if the text has one."""
     if file.syntax in ("", "proto2"):
         return file
     copy = FileDescriptorProto()
@@ -172,14 +172,14 @@ def _types(files: Sequence[FileDescriptorProto]) -> dict[str, _Type]:
 
 
 class _Comparison:
-    """Collects the differences."""
+    """Collects the differences between two files."""
 
     def __init__(self, old: dict[str, _Type], new: dict[str, _Type]) -> None:
         self.found: list[Difference] = []
         self._old = old
         self._new = new
         self._compared: set[tuple[str, str]] = set()
-        """Types of other files: told once, however many fields use them."""
+        """Pairs of types from other files, which are compared once for all fields that use them."""
 
     def tell(self, name: str, path: Path) -> None:
         self.found.append(Difference(name, "#/" + "/".join(path)))
@@ -238,7 +238,7 @@ class _Comparison:
         self.enums(old.enum_type, new.enum_type, path)
 
     def _moves_into_oneofs(self, old: "_Fields", new: "_Fields", path: Path) -> None:
-        """Tell where fields exclude each other that did not before."""
+        """Record fields that were independent before and are now in one oneof."""
         for name, numbers in new.oneofs.items():
             known = [number for number in numbers if number in old.by_number]
             lonely = [number for number in known if number not in old.oneof_of]
@@ -319,7 +319,7 @@ class _Comparison:
 
 
 class _Fields:
-    """The fields of a message, and which exclude each other."""
+    """The fields of a message by number, and its oneofs."""
 
     def __init__(self, message: DescriptorProto) -> None:
         self.by_number = {field.number: field for field in message.field}
@@ -333,7 +333,7 @@ class _Fields:
 
 
 def _is_gone(old: _Fields, new: _Fields, oneof: str) -> bool:
-    """Say whether a oneof was removed with all of its fields, which nobody can misread."""
+    """Return whether a oneof was removed with all of its fields, which is harmless."""
     return oneof not in new.oneofs and not any(
         number in new.by_number for number in old.oneofs[oneof]
     )
@@ -349,7 +349,7 @@ def _required(field: Field) -> str:
 
 
 def _entry(types: dict[str, _Type], field: Field) -> DescriptorProto | None:
-    """Return the message that stands for an entry of a map."""
+    """Return the message of a map's entries; None if the field is not a map."""
     found = types.get(field.type_name)
     if found is None or not isinstance(found.described, DescriptorProto):
         return None
@@ -363,6 +363,6 @@ def _kind(field: Field, entry: DescriptorProto | None) -> str:
 
 
 def _label(fields: _Fields, field: Field) -> int | None:
-    """Return what is written before the type; None where nothing is."""
+    """Return the label in the text of a field; None if it has none."""
     is_bare = field.number in fields.oneof_of or not field.HasField("label")
     return None if is_bare else field.label

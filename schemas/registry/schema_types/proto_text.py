@@ -1,7 +1,8 @@
-"""Writes a compiled `.proto` file as text: one text for all ways to say the same.
+"""Write a compiled `.proto` file as text, so that equivalent files have the same text.
 
-The form is Confluent's normalised one: fields by number, options by name, types with their full
-names, no comments; messages keep their order, because clients count them.
+The form is that of Confluent's normalization: fields are sorted by number, options by name; types
+have their full names; there are no comments. Messages keep their order, because clients refer to
+them by position.
 """
 
 from collections.abc import Iterable, Sequence
@@ -167,7 +168,7 @@ class _Writer:
         values = [
             line
             for value in [
-                *enum.value[:1],  # It is the default, and with proto3 it must be 0.
+                *enum.value[:1],  # The first value is the default; in proto3 it must be 0.
                 *sorted(enum.value[1:], key=lambda each: (each.number, each.name)),
             ]
             for line in (
@@ -207,7 +208,7 @@ def _maps(message: DescriptorProto) -> set[str]:
 
 
 def _groups(fields: Iterable[FieldDescriptorProto]) -> set[str]:
-    """Name the messages that are written where their field is."""
+    """Return the names of groups: their messages are written at their fields."""
     return {
         field.type_name.rpartition(".")[2]
         for field in fields
@@ -227,11 +228,11 @@ def _map_type(entry: DescriptorProto) -> str:
 
 
 def _pseudo_options(field: FieldDescriptorProto) -> list[tuple[str, str]]:
-    """Give what is written as an option and is none: the default and the name in JSON."""
+    """Yield the two pseudo-options, which only look like options: the default and the JSON name."""
     options = []
     if field.HasField("default_value"):
         is_text = field.type in (FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES)
-        # Of bytes the compiler keeps the escapes.
+        # The compiler keeps the escapes in the default of a bytes field.
         text = field.default_value
         if field.type == FieldDescriptorProto.TYPE_STRING:
             text = escaped(text)
@@ -242,7 +243,7 @@ def _pseudo_options(field: FieldDescriptorProto) -> list[tuple[str, str]]:
 
 
 def _json_name(name: str) -> str:
-    """Return the name in JSON that the compiler gives (protobuf.dev, "ProtoJSON Format")."""
+    """Return the compiler's default for a JSON name (protobuf.dev, "ProtoJSON Format")."""
     first, *others = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in others)
 

@@ -1,7 +1,7 @@
 """Protobuf: a `.proto` file as text, or a serialized FileDescriptorProto in base64.
 
-Confluent's clients for Python and C send the second, those for Java the first. Both become the same
-text, so that programs in several languages share a subject (see `proto_text`).
+Confluent's clients for Python and C send a descriptor, those for Java send text. Both become the
+same text, so that programs in several languages can share a subject (see `proto_text`).
 """
 
 import base64
@@ -27,7 +27,7 @@ _SERVED_NAME: Final = "default"
 
 
 class ProtobufSchema(ParsedSchema):
-    """One file, compiled with all that it imports."""
+    """One file, compiled together with its imports."""
 
     def __init__(self, text: str, named: Named) -> None:
         try:
@@ -35,11 +35,11 @@ class ProtobufSchema(ParsedSchema):
             file = _file(text, imports)
             self._canonical = file_text(file, pool_of([*imports, file]))
             self.files = compiled(self._canonical, imports)
-        # The descriptor pool raises TypeError; the others come from strange texts and names.
+        # The descriptor pool raises TypeError; invalid texts and names raise the others.
         except (ValueError, TypeError, KeyError, RecursionError, OSError) as error:
             raise invalid_schema(f"Invalid schema of type PROTOBUF, details: {error}") from error
         if not self._canonical:
-            raise invalid_schema("Invalid schema of type PROTOBUF, details: it holds nothing")
+            raise invalid_schema("Invalid schema of type PROTOBUF, details: it is empty")
 
     @property
     def canonical(self) -> str:
@@ -63,7 +63,7 @@ class ProtobufSchema(ParsedSchema):
 
 
 def _imported(named: Named) -> list[FileDescriptorProto]:
-    """Compile what a schema refers to, each under the name that it is imported by."""
+    """Compile the references of a schema, each under the name in its import."""
     found: dict[str, FileDescriptorProto] = {}
     for name, text in named:
         if name in found:
@@ -80,7 +80,7 @@ def _file(text: str, imports: list[FileDescriptorProto]) -> FileDescriptorProto:
     serialized = _serialized(text)
     if serialized is None:
         return compiled(text, imports)[-1]
-    # The text of a descriptor says what it says; only the compiler tells whether it is valid.
+    # A descriptor may be invalid, so its text is compiled to check it.
     serialized.name = MAIN
     return compiled(file_text(serialized, pool_of([*imports, serialized])), imports)[-1]
 
