@@ -1,9 +1,9 @@
-"""`millrace demo`: the whole order pipeline on this machine, with orders going through it.
+"""`millrace demo`: runs the whole order pipeline on this machine and sends orders through it.
 
-`command` runs it; `scenario` is the run itself, step by step. The programs are child processes
-(`processes`) that the demo meets only on the wire: REST, Kafka, the schema registry. Orders
-come from files (`invoices`) or are made up (`synthetic`); `sending` posts them, `observing`
-reads from the topics what becomes of them, `report` counts.
+`command` is the command line; `scenario` is the run, step by step. The programs are child
+processes. The demo reaches them only over the network: REST, Kafka, the schema registry. Orders
+come from files (`invoices`) or are generated (`synthetic`). `sending` posts them, `observing` reads
+their results from the topics, and `report` counts the results.
 """
 
 from millrace.demo.command import main

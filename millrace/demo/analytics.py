@@ -1,6 +1,6 @@
-"""Streams, Spark and the dashboard in the demo: started beside the services, waited for at the end.
+"""Streams, Spark and the dashboard in the demo: started at its beginning, checked at its end.
 
-They are optional: `LITE=1` leaves them out, and so does an environment without PySpark and Faust.
+They are optional: the demo runs without them with `LITE=1`, or if PySpark or Faust is missing.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _SPARK_READY_SECONDS = 240.0
 _CAUGHT_UP_SECONDS = 300.0
 _POLL_SECONDS = 0.5
 STREAMS_BATCH_INTERVAL_MS = 100
-"""No order waits for the streams: fewer and larger batches leave the services more of the cores."""
+"""No order waits for the streams, so fewer and larger batches leave more cores to the services."""
 PROGRAMS = ("streams", "spark", "dashboard")
 _CHECKS = ("FRAUD", "INVENTORY", "ORDER_DETAILS")
 _ANSWERS = {
@@ -32,7 +32,7 @@ _ANSWERS = {
 
 
 class DashboardBehindError(Exception):
-    """The dashboard did not come to show every order; the message says what it shows."""
+    """The dashboard does not show every order; the message contains what it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Analytics:
     urls: Mapping[str, str]
 
     async def wait_until_caught_up(self, session: aiohttp.ClientSession, accepted: int) -> None:
-        """Return when the dashboard shows every order in its final state, with all its checks."""
+        """Wait until the dashboard shows every order in its final state, with all its checks."""
         deadline = time.monotonic() + _CAUGHT_UP_SECONDS
         summary: dict[str, object] = {}
         while time.monotonic() < deadline:
@@ -53,7 +53,7 @@ class Analytics:
         raise DashboardBehindError(f"of {accepted} orders the dashboard shows {summary}")
 
     async def write_answers(self, session: aiohttp.ClientSession, folder: Path) -> None:
-        """Write the three answers of the dashboard beside the report."""
+        """Write three responses of the dashboard to files beside the report."""
         for name, path in _ANSWERS.items():
             answer = await self._get(session, path)
             (folder / name).write_text(json.dumps(answer, indent=2) + "\n")
@@ -66,7 +66,7 @@ class Analytics:
 
 
 def why_not() -> str | None:
-    """Return what Spark and the streams lack here, None when they can run."""
+    """Return what is missing for Spark and the streams; None if they can run."""
     packages = ("pyspark", "pyarrow", "faust", "plotly")
     if any(find_spec(name) is None for name in packages):
         return "install millrace[spark,streams]"
@@ -98,7 +98,7 @@ async def start_analytics(
                 *store,
                 *("--http-port", str(ports[1])),
                 ready_seconds=_SPARK_READY_SECONDS,
-                # Its store and checkpoints are on disk: a new driver goes on where it was.
+                # Its store and checkpoints are on disk, so a new driver continues from there.
                 is_revived=True,
             )
         )

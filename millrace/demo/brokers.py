@@ -1,7 +1,7 @@
-"""The demo's own cluster: three nodes, each broker and controller; and one node that follows it.
+"""The demo's own cluster of three nodes, each broker and controller; and the mirror's single node.
 
-Their ports are settled before the first starts: the nodes must know each other's, and a node that
-is started again must come back where it was.
+Their ports are chosen before the first node starts: the nodes must know each other's ports, and a
+restarted node must have the same port.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from millrace.cluster_layout import (
 NODE_IDS = (1, 2, 3)
 STANDBY = "standby"
 SETTINGS = {
-    # Kafka waits three seconds for more members of a new group; ours have only one.
+    # Kafka waits three seconds for more members of a new group; the demo's groups have one.
     "group.initial.rebalance.delay.ms": "0",
     **replication_settings(len(NODE_IDS)),
 }
-# Its data is removed with the demo's folder: what the last nodes would hand over nobody takes.
+# The data is deleted with the demo's folder, so a node need not hand over its partitions.
 _STOP_SECONDS = 0.5
 
 
@@ -33,7 +33,7 @@ async def start_brokers(
     controller_ports: Sequence[int],
     http_ports: Sequence[int],
 ) -> str:
-    """Start the nodes side by side; return where clients connect."""
+    """Start the nodes at the same time; return the bootstrap servers."""
     clients = dict(zip(NODE_IDS, client_ports, strict=True))
     voters = dict(zip(NODE_IDS, controller_ports, strict=True))
     pages = dict(zip(NODE_IDS, http_ports, strict=True))
@@ -58,7 +58,7 @@ async def start_brokers(
 async def start_standby(
     children: Children, data_folder: Path, client_port: int, controller_port: int, http_port: int
 ) -> str:
-    """Start a cluster of one node beside the first one; return where clients connect."""
+    """Start a second cluster with one node; return its bootstrap server."""
     node_id = NODE_IDS[-1] + 1
     settings = {
         **node_settings(
@@ -87,6 +87,6 @@ async def _start_node(
         *(part for override in overrides for part in ("--override", override)),
         environment={"CLUSTER_ID": cluster_id},
         stop_seconds=_STOP_SECONDS,
-        # Its log and the others' votes are there: it goes on where it was.
+        # Its log and the other voters still exist, so the node continues from there.
         is_revived=True,
     )

@@ -1,6 +1,6 @@
-"""What the demo shows: progress while it runs, a table at the end.
+"""The output of the demo: progress while it runs, a table at the end.
 
-On a terminal progress is a live bar (rich); elsewhere it is a plain line now and then.
+On a terminal the progress is a live bar (rich); elsewhere it is a plain line at intervals.
 """
 
 import time
@@ -24,7 +24,7 @@ class Display:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def progress(self, total: int) -> "LiveProgress | PlainProgress":
-        """Return what shows how many of `total` orders are judged; use it with `with`."""
+        """Return a display of the orders with a verdict out of `total`, for a `with` block."""
         if self._console.is_terminal:
             return LiveProgress(self._console, total)
         return PlainProgress(self.say, total)
@@ -115,7 +115,7 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """A line now and then."""
+    """Prints a line at intervals."""
 
     def __init__(self, say: Callable[[str], None], total: int) -> None:
         self._say = say
@@ -126,7 +126,7 @@ class PlainProgress:
         return self._update
 
     def __exit__(self, *_: object) -> None:
-        """Nothing was opened."""
+        """Do nothing: no resource is open."""
 
     def _update(self, done: int) -> None:
         if time.monotonic() - self._said_at >= _PLAIN_LINE_SECONDS:

@@ -1,10 +1,10 @@
-"""Real orders from files of the Online Retail shape: CSV, plain or gzip.
+"""Real orders from CSV files in the format of the Online Retail data set, plain or gzip.
 
 Columns: InvoiceNo, StockCode, Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country.
-One order per InvoiceNo, its rows in file order are the lines; `ordered_at` is the earliest
-InvoiceDate, taken as UTC; orders are sorted by (`ordered_at`, InvoiceNo). Nothing is filtered
-here: what is no order is for the REST edge to refuse. Stock codes of the shape `12345AB` are
-products with a stock of a million each; others (POST, BANK CHARGES) are unknown to the catalogue.
+Each InvoiceNo is one order, whose lines are the rows in the order of the file. `ordered_at` is the
+earliest InvoiceDate, taken as UTC. Orders are sorted by (`ordered_at`, InvoiceNo). There is no
+filter: the order service refuses rows that are not valid orders. Stock codes such as `12345AB` are
+products with a stock of a million each; the catalogue lacks others (POST, BANK CHARGES).
 """
 
 import csv
@@ -33,7 +33,7 @@ _COLUMNS = {
 
 
 class UnreadableOrdersError(Exception):
-    """A file is not there or not of the shape; the message says which and why."""
+    """A file is missing or has a wrong format; the message names the file and the reason."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Invoice:
 
 
 def read_scenery(path: Path, limit: int | None) -> Scenery:
-    """Read a file, or every CSV file of a folder by name; keep the first `limit` orders."""
+    """Read a file, or all CSV files of a folder sorted by name; keep the first `limit` orders."""
     invoices: dict[str, _Invoice] = {}
     catalogue: dict[str, tuple[str, int]] = {}
     for file in _files(path):

@@ -1,4 +1,4 @@
-"""An order as the demo sends it, whatever it was made from."""
+"""An order that the demo sends, from a file or from the generator."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DemoOrder:
-    """One order: a name unique in its run, what is posted, and what should come of it.
+    """One order: a name that is unique in the run, the posted values, and the expected result.
 
-    `expected` is "REFUSED", "VALIDATED", "FAILED", or None where the demo does not know.
+    `expected` is "REFUSED", "VALIDATED", "FAILED", or None if the demo does not know it.
     Lines are (product id, quantity, unit price).
     """
 
@@ -34,7 +34,7 @@ class DemoOrder:
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """What a run sends, and the catalogue it happens in: product id -> (description, stock)."""
+    """The orders of a run, and its catalogue: product id -> (description, stock)."""
 
     orders: list[DemoOrder]
     catalogue: dict[str, tuple[str, int]]

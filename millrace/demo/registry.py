@@ -1,4 +1,4 @@
-"""Events on the wire, for the demo: schemas come from the registry, never from a file.
+"""Encode and decode events for the demo, with schemas from the registry and never from a file.
 
 The format is Confluent's: byte 0, schema id (4 bytes big endian), Avro binary.
 """
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 class RegistryReader:
-    """Fetches schemas and keeps them."""
+    """Fetches schemas and caches them."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url
@@ -31,12 +31,12 @@ class RegistryReader:
         self._projections: dict[tuple[int, tuple[str, ...]], Any] = {}
 
     async def latest(self, subject: str) -> tuple[int, Schema]:
-        """Return id and schema of the newest version of a subject."""
+        """Return the id and schema of the latest version of a subject."""
         answer = await self._get(f"/subjects/{subject}/versions/latest")
         return int(answer["id"]), json.loads(answer["schema"])
 
     async def decode(self, value: bytes, *field_names: str) -> dict[str, Any]:
-        """Return these fields of an event; fields not asked for are skipped, which is cheap."""
+        """Return the named fields of an event; the decoder skips all others."""
         _, schema_id = _HEADER.unpack_from(value)
         schema = self._schemas.get(schema_id)
         if schema is None:
@@ -54,7 +54,7 @@ class RegistryReader:
         return event
 
     async def _get(self, path: str) -> Any:
-        """Ask again while it is away: the demo starts it anew. Raise aiohttp.ClientError."""
+        """Retry while the registry restarts after a kill. Raise aiohttp.ClientError."""
         async with asyncio.timeout(_AWAY_SECONDS):
             while True:
                 try:
@@ -70,7 +70,7 @@ class RegistryReader:
 
 
 def encoder(schema_id: int, schema: Schema) -> Any:
-    """Return a function from an event to its bytes."""
+    """Return the function that encodes an event."""
     parsed = parse_schema(schema)
     header = _HEADER.pack(0, schema_id)
 

@@ -1,4 +1,4 @@
-"""What came of a run: the numbers, whether all is well, the report file. Pure but for writing."""
+"""The result of a run: its numbers, its faults, and the report file."""
 
 import json
 import math
@@ -18,7 +18,7 @@ PAYMENTS = ("PAID", "DECLINED")
 
 @dataclass(slots=True)
 class Outcome:
-    """What is known of one posted order."""
+    """The outcome of one posted order."""
 
     name: str
     expected: str | None
@@ -43,9 +43,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class Run:
-    """All outcomes and how long it took, from the first POST to the last verdict.
+    """All outcomes, and the time from the first POST to the last verdict.
 
-    `documents` is how many orders the search index has.
+    `documents` is the number of orders in the search index.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Run:
 
 
 def build_report(run: Run) -> dict[str, Any]:
-    """Return the report as it goes to the file."""
+    """Return the content of the report file."""
     accepted = run.accepted
     states = Counter(outcome.state or "CREATED" for outcome in accepted)
     validated = (outcome.total for outcome in accepted if outcome.state == "VALIDATED")
@@ -97,19 +97,19 @@ def _count_results(accepted: list[Outcome], check: str) -> dict[str, int]:
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that is not exceeded by at least this share of the values."""
     if not ordered:
         return 0.0
     return round(ordered[max(math.ceil(share * len(ordered)) - 1, 0)], 1)
 
 
 def count_reasons(run: Run) -> Counter[str]:
-    """Return how often each reason was among those an order failed for."""
+    """Return how many orders failed for each reason."""
     return Counter(reason for outcome in run.accepted for reason in outcome.reasons)
 
 
 def find_faults(run: Run) -> list[str]:
-    """Return what is wrong with this run; an empty list means all is well."""
+    """Return the faults of this run; an empty list means success."""
     faults = Counter[str]()
     for outcome in run.outcomes:
         if outcome.problem is not None:

@@ -1,9 +1,9 @@
-"""Orders go out: those of one customer one after the other, those of many side by side.
+"""Send orders: one at a time for each customer, and several customers at once.
 
-The next order of a customer is sent when the last one is judged, so what the fraud check sees
-of a customer does not depend on luck. Of the orders that may go, the one that is first in the
-list goes first; at most `in_flight` are on their way. Each POST has an Idempotency-Key, so it
-can be repeated when the answer is 503 or gets lost.
+The next order of a customer is sent after the verdict on the last one, so the fraud check sees each
+customer's orders in a fixed order. Among the orders that may be sent, the first in the list is sent
+first; at most `in_flight` have no verdict yet. Each POST has an Idempotency-Key, so it can be
+repeated when the answer is 503 or is lost.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _POST_SECONDS = 30.0
 
 
 class Queue:
-    """The orders that may go now, first ones first."""
+    """The orders that may be sent, in the order of the list."""
 
     def __init__(self, orders: Iterable[DemoOrder]) -> None:
         self._ready: list[tuple[int, DemoOrder]] = []
@@ -43,7 +43,7 @@ class Queue:
             self._ready.append((place, order))
 
     async def take(self) -> tuple[int, DemoOrder] | None:
-        """Return the next order and its place in the list, None when there will be none."""
+        """Return the next order and its place in the list; None after the last one."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._ready or not self._left)
             if not self._left:
@@ -54,7 +54,7 @@ class Queue:
             return heapq.heappop(self._ready)
 
     async def finish(self, order: DemoOrder) -> None:
-        """Let the customer's next order go."""
+        """Allow the customer's next order to be sent."""
         waiting = self._later.get(order.customer_id) if order.customer_id is not None else None
         if waiting:
             async with self._changed:
@@ -63,7 +63,7 @@ class Queue:
 
 
 class Sender:
-    """Posts orders and fills in what comes of them."""
+    """Posts orders and records their outcomes."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Sender:
     async def send_all(
         self, orders: list[DemoOrder], run: Run, *, in_flight: int, per_second: float
     ) -> None:
-        """Send every order; return when each is judged, refused or given up."""
+        """Send every order; return when each has a verdict, is refused, or has failed for good."""
         outcomes = [Outcome(order.name, order.expected) for order in orders]
         run.outcomes = outcomes
         queue = Queue(orders)
@@ -107,7 +107,7 @@ class Sender:
         await self._post(order, outcome)
         if outcome.order_id is None:
             return
-        # One that takes longer may be judged yet: that is looked at in the end.
+        # The verdict may still come; `wait_for_ends` looks for it.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._judged_seconds):
                 await self._observer.wait_judged(outcome.order_id)
@@ -141,7 +141,7 @@ class Sender:
             return
 
     async def wait_for_ends(self, run: Run, seconds: float) -> None:
-        """Wait for what comes after the verdicts: other checks, payment, final state, mail."""
+        """Wait for the events after the verdicts: other checks, payment, final state, mail."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for outcome in run.accepted:

@@ -1,4 +1,4 @@
-"""The services in the demo: which there are, what each is told, started side by side."""
+"""The services of the demo and their arguments; all start at the same time."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ SERVICES = service_names()
 async def start_services(
     children: Children, common: Sequence[str], folder: Path, ports: Sequence[int]
 ) -> dict[str, str]:
-    """Start every service with the common arguments; return their addresses when all are ready."""
+    """Start all services; return their addresses when all are ready."""
     own = _own_arguments(folder, dict(zip(SERVICES, ports, strict=True)))
     async with asyncio.TaskGroup() as group:
         starting = {
@@ -33,7 +33,7 @@ async def start_services(
 
 
 def _own_arguments(folder: Path, ports: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Return what single services are told besides; what they keep is kept in `folder`."""
+    """Return the additional arguments of single services; their files are in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "orders": ("--search-url", f"http://127.0.0.1:{ports['search']}"),

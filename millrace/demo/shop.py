@@ -1,7 +1,7 @@
-"""The shop's own database: products, stock and customers, which connectors bring into topics.
+"""The shop's database: products, stock and customers, which connectors copy to topics.
 
-SQLite or PostgreSQL. A change is found by its time, so every row has one that the database itself
-sets, whoever writes. Tables that are there are kept, and so are rows that are not the demo's.
+It is SQLite or PostgreSQL. Connectors find changes by time, so every row has a time that triggers
+set at each write. Existing tables and rows of other programs are kept.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import NullPool
 
 _SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-# Not now(): that is when the transaction began, and changes are looked for by their time.
+# Not now(), which is the start of the transaction: connectors could miss the change.
 _POSTGRESQL_NOW = "timezone('utc', clock_timestamp())"
 _SQLITE_TRIGGER = """
 CREATE TRIGGER {table}_touched AFTER UPDATE OF {columns} ON {table} BEGIN
@@ -45,7 +45,7 @@ CREATE TRIGGER {table}_touched BEFORE UPDATE ON {table}
 
 
 class _UtcNow(ColumnElement[Any]):
-    """Now, as a point in time without a zone."""
+    """Return SQL for the current time without a zone."""
 
     inherit_cache = True
     type = DateTime()
@@ -74,7 +74,7 @@ def _table(name: str, key: str, *columns: Column[Any]) -> Table:
         ("sqlite", _SQLITE_TRIGGER, _SQLITE_NOW),
         ("postgresql", _POSTGRESQL_TRIGGER, _POSTGRESQL_NOW),
     ):
-        # DDL has a use of its own for percent signs.
+        # DDL treats percent signs as placeholders, so they are doubled.
         statement = text.format(**told, now=now).replace("%", "%%")
         made_by: Any = DDL
         event.listen(made, "after_create", made_by(statement).execute_if(dialect=dialect))
@@ -96,7 +96,7 @@ _CUSTOMERS = _table(
 def fill_shop(
     url: str, catalogue: Mapping[str, tuple[str, int]], customer_ids: Iterable[str]
 ) -> None:
-    """Write products, stock and customers; `url` is SQLAlchemy's. Raises SQLAlchemyError."""
+    """Write products, stock and customers; `url` is SQLAlchemy's. Raise SQLAlchemyError."""
     rows: dict[Table, list[dict[str, Any]]] = {
         _PRODUCTS: [
             {"product_id": product_id, "description": description}

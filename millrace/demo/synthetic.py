@@ -1,9 +1,9 @@
-"""Made-up orders: the same seed gives the same orders.
+"""Generate orders; the same seed gives the same orders.
 
-Most orders are good. Products are chosen by popularity (the k-th product has weight 1/k, Zipf's
-law); a small share of orders is invalid (refused with 422), fraudulent (2000 or more at once),
-or asks for a product that is sold out or unknown. What should become of each is known, because
-good customers never come near the fraud limit.
+Most orders are valid. Products are chosen by popularity (the k-th product has weight 1/k, Zipf's
+law). A small share of the orders is invalid (refused with 422), fraudulent (2000 or more at once),
+or for a product that is sold out or unknown. The expected result of each order is known, because
+good customers stay far below the fraud limit.
 """
 
 import itertools
@@ -25,7 +25,7 @@ _COUNTRIES = ("United Kingdom", "France", "Germany", "Spain", "Norway")
 
 
 def make_scenery(count: int, seed: int) -> Scenery:
-    """Return `count` orders and the catalogue they are from."""
+    """Return `count` orders and the catalogue of their products."""
     catalogue = {
         f"item-{number:03}": (_description(number), STOCK) for number in range(PRODUCT_COUNT)
     }
@@ -40,7 +40,7 @@ def _description(number: int) -> str:
 
 
 class _OrderMaker:
-    """Makes orders one by one; remembers what each customer has spent."""
+    """Generates orders one by one; keeps the sum that each customer has spent."""
 
     def __init__(self, source: random.Random, customer_count: int) -> None:
         self._source = source

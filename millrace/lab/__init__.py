@@ -1,14 +1,15 @@
-"""`millrace lab WALK`: what a cluster does when something breaks, shown step by step.
+"""`millrace lab WALK`: shows step by step what a cluster does when something breaks.
 
-A walk starts a cluster of its own, does one thing after the other, waits until each shows, and
-prints it as it happens. It ends with 1 at the first step that does not come true, and leaves
-nothing behind, whatever ends it.
+A walk starts its own clusters. Each step does something, waits for its effect, and prints a line.
+The walk ends with status 1 at the first step that fails. It removes everything at its end, however
+it ends.
 
-    command           the arguments, and which walks there are
-    steps             one step: what is waited for, how long it took
-    descriptions      what `millrace topics --describe` says of a topic, and should say; pure
-    traffic           records that are sent to every partition all the while, and read again
-    failover          a broker is killed and comes back
+    command           the arguments, and the list of walks
+    steps             a step: its title, its condition, its duration
+    descriptions      reads the output of `millrace topics --describe`
+    traffic           continuous traffic: records for every partition, produced and consumed
+    failover          the walk in which a broker is killed and restarted
+    mirror            the walks with several clusters and the mirror
 """
 
 from millrace.lab.command import main

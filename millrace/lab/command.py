@@ -20,18 +20,18 @@ from millrace.testing import BrokerFailedError
 REPLICATION_FACTOR = 3
 INTERRUPTED = 130
 WALKS = {
-    "failover": "a broker is killed under load, and comes back",
-    "mirror-failover": "a group goes on in a mirrored cluster, and comes back",
-    "mirror-both-ways": "two clusters follow each other, nothing goes round",
-    "mirror-hub-and-spoke": "branches' orders come together, prices go to all branches",
-    "mirror-migration": "a topic and its group move house while orders come in",
+    "failover": "kill a broker under load, and restart it",
+    "mirror-failover": "move a group to a mirrored cluster, and back",
+    "mirror-both-ways": "mirror two clusters to each other, without loops",
+    "mirror-hub-and-spoke": "collect the orders of branches, send prices to all branches",
+    "mirror-migration": "move a topic and its group to another cluster while orders arrive",
 }
 
 
 def main(arguments: list[str]) -> int:
-    """Run one walk; 1 when a step does not come true."""
+    """Run one walk; return 1 if a step fails."""
     options = _parser().parse_args(arguments)
-    # The clients' own words about a broker that is gone would stand between the steps.
+    # The client's log messages about a dead broker would appear between the steps.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     logging.getLogger("aiokafka").propagate = False
     console = Console(highlight=False)
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     try:
         _walk(options, steps).walk()
     except (StepFailedError, BrokerFailedError) as error:
-        console.print(f"[red]It did not come true:[/] {error}", soft_wrap=True)
+        console.print(f"[red]The step failed:[/] {error}", soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         console.print("stopped")
@@ -58,7 +58,7 @@ def _parser() -> CommandParser:
         more = "--partitions 3" if name == "failover" else "--patience-seconds 120"
         walk = add_command(walks, name, what, f"millrace lab {name}", f"millrace lab {name} {more}")
         walk.add_argument(
-            "--patience-seconds", type=float, default=60.0, help="how long a step may take"
+            "--patience-seconds", type=float, default=60.0, help="the longest time of a step"
         )
     failover, migration = walks.choices["failover"], walks.choices["mirror-migration"]
     failover.add_argument(
@@ -66,13 +66,17 @@ def _parser() -> CommandParser:
         help=f"replicas of each partition; default {REPLICATION_FACTOR}",
     )  # fmt: skip
     failover.add_argument(
-        "--partitions", type=int, default=13, metavar="COUNT", help="of the topic; default 13"
+        "--partitions",
+        type=int,
+        default=13,
+        metavar="COUNT",
+        help="number of partitions; default 13",
     )
     migration.add_argument(
         "--from",
         dest="source",
         metavar="HOST:PORT",
-        help="a Kafka to move topic `orders` from (one is started)",
+        help="the Kafka from which topic `orders` is moved; default: a new cluster",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""What `millrace topics --describe` says of a topic's partitions, and what of it is not yet so."""
+"""Read the output of `millrace topics --describe`, and find partitions that are not as expected."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ _PARTITION = re.compile(
 
 
 class PartitionState(NamedTuple):
-    """One partition; no leader is None."""
+    """One partition; `leader` is None if it has no leader."""
 
     partition: int
     leader: int | None
@@ -20,7 +20,7 @@ class PartitionState(NamedTuple):
 
 
 def read_description(text: str) -> list[PartitionState]:
-    """Read what the tool has printed."""
+    """Return the partitions in the output of the tool."""
     return [
         PartitionState(
             int(found["partition"]),
@@ -33,19 +33,19 @@ def read_description(text: str) -> list[PartitionState]:
 
 
 def lacking_when_whole(states: Sequence[PartitionState], count: int) -> str:
-    """Say which of so many partitions have no leader, or not all replicas in sync; "" is none."""
+    """Return a text about partitions without a leader or with replicas out of sync; "" if none."""
     lacking = [
         state.partition for state in states if state.leader is None or state.isr != state.replicas
     ]
     if len(states) < count:
-        return f"{count - len(states)} of {count} partitions are not there"
+        return f"{count - len(states)} of {count} partitions do not exist"
     return _told(lacking, "have no leader or not all replicas in sync")
 
 
 def lacking_without(states: Sequence[PartitionState], dead: int) -> str:
-    """Say which partitions still count on a broker that is dead; "" is none.
+    """Return a text about partitions that still use a dead broker; "" if none.
 
-    Where it had the only replica there is nobody to lead, and that is to be said.
+    A partition whose only replica is on the dead broker must be described without a leader.
     """
     lacking = [
         state.partition
@@ -56,11 +56,11 @@ def lacking_without(states: Sequence[PartitionState], dead: int) -> str:
             else state.leader is not None
         )
     ]
-    return _told(lacking, f"still count on broker {dead}")
+    return _told(lacking, f"still use broker {dead}")
 
 
 def served_without(states: Iterable[PartitionState], dead: int) -> list[int]:
-    """Give the partitions that have a replica elsewhere."""
+    """Return the partitions that have a replica on another broker."""
     return [state.partition for state in states if state.replicas - {dead}]
 
 

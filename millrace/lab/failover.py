@@ -1,4 +1,4 @@
-"""A broker is killed while records come in: others take over, and it catches up when it is back."""
+"""Walk: a broker is killed under load; others take over, and after its restart it catches up."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ TOOL_SECONDS = 60.0
 
 
 class Failover:
-    """The walk; `walk` raises StepFailedError at the first step that does not come true."""
+    """The walk; `walk` raises StepFailedError at the first step that fails."""
 
     def __init__(self, steps: Steps, partition_count: int, replication_factor: int) -> None:
         self._steps = steps
@@ -36,9 +36,9 @@ class Failover:
         self._cluster = LocalCluster(brokers=BROKERS, has_links=False, **settings)
 
     def walk(self) -> None:
-        """Do all steps; the cluster is gone when this ends."""
+        """Do all steps, and remove the cluster at the end."""
         try:
-            with self._steps.step(f"{BROKERS} nodes are started, each broker and controller"):
+            with self._steps.step(f"start {BROKERS} nodes, each broker and controller"):
                 self._cluster.start()
             self._create()
             with Traffic(self._cluster.bootstrap_servers, TOPIC, self._partition_count) as traffic:
@@ -51,7 +51,7 @@ class Failover:
 
     def _create(self) -> None:
         count, factor = self._partition_count, self._replication_factor
-        title = f"topic {TOPIC} is created: {count} partitions, replication factor {factor}"
+        title = f"create topic {TOPIC}: {count} partitions, replication factor {factor}"
         with self._steps.step(title):
             numbers = ["--partitions", str(count), "--replication-factor", str(factor)]
             self._topics("--create", *numbers)
@@ -64,18 +64,20 @@ class Failover:
         led = sum(state.leader == VICTIM for state in states)
         served = served_without(states, VICTIM)
         traffic.forget_gaps()
-        with self._steps.step(f"broker {VICTIM} is killed (kill -9); it led {led} partitions"):
+        with self._steps.step(f"kill broker {VICTIM} (kill -9), the leader of {led} partitions"):
             self._cluster.kill(VICTIM)
-        with self._steps.step(f"its partitions have new leaders, and no ISR has {VICTIM} in it"):
+        with self._steps.step(f"its partitions have new leaders, no ISR contains broker {VICTIM}"):
             self._steps.wait_for(lambda: lacking_without(self._states(), VICTIM))
         self._describe()
-        title = f"traffic goes on: {len(served)} of {self._partition_count} partitions take records"
+        title = (
+            f"traffic continues: {len(served)} of {self._partition_count} partitions take records"
+        )
         self._flow(traffic, served, title)
         gap = traffic.longest_gap_ms(served)
-        self._steps.show(f"      longest time one of them took nothing: {gap:.0f} ms")
+        self._steps.show(f"      longest time without an accepted record: {gap:.0f} ms")
 
     def _restart(self, traffic: Traffic) -> None:
-        with self._steps.step(f"broker {VICTIM} is started again"):
+        with self._steps.step(f"restart broker {VICTIM}"):
             self._cluster.start(VICTIM)
         with self._steps.step("all replicas are in sync again"):
             count = self._partition_count
@@ -89,7 +91,7 @@ class Failover:
             self._steps.wait_for(traffic.unread)
         self._steps.show(f"      {traffic.count()} records, none lost")
 
-    # What steps are made of.
+    # The actions of the steps.
 
     def _flow(self, traffic: Traffic, partitions: "range | list[int]", title: str) -> None:
         before = dict(traffic.acknowledged)
@@ -103,7 +105,7 @@ class Failover:
         return read_description(self._topics("--describe"))
 
     def _topics(self, *arguments: str) -> str:
-        """Run `millrace topics` on a broker that lives, and give what it prints."""
+        """Run `millrace topics` on a running broker, and return its output."""
         living = [one for one in self._cluster.broker_ids if self._cluster.node(one).is_running]
         server = ",".join(self._cluster.address(one) for one in living)
         command = ["topics", "--bootstrap-server", server, "--topic", TOPIC, *arguments]

@@ -1,4 +1,4 @@
-"""The orders that walks of the mirror write and read, and who writes them all the while."""
+"""The orders that the mirror's walks write and read, and a producer that writes continuously."""
 
 import threading
 import time
@@ -20,20 +20,20 @@ def order_producer(servers: str) -> Producer:
 
 
 def require_written(producer: Producer) -> None:
-    """Raises StepFailedError when something is not acknowledged."""
+    """Wait for all acknowledgements; raise StepFailedError if one is missing."""
     if producer.flush(TIMEOUT_SECONDS):
         raise StepFailedError("orders were not acknowledged")
 
 
 class Orders:
-    """Writes orders with numbers, each once, and knows which were read how often."""
+    """Writes numbered orders, each once, and counts how often each was read."""
 
     def __init__(self) -> None:
         self.written: list[int] = []
         self.read: dict[int, int] = {}
 
     def write(self, servers: str, count: int) -> None:
-        """Write so many more. Raises StepFailedError when they are not acknowledged."""
+        """Write `count` more orders. Raise StepFailedError if they are not acknowledged."""
         producer = order_producer(servers)
         for _ in range(count):
             self.write_next(producer)
@@ -48,13 +48,13 @@ class Orders:
         return [self.written[partition::PARTITIONS] for partition in range(PARTITIONS)]
 
     def read_by_partition(self) -> list[int]:
-        """Count the different ones that were read."""
+        """Return the number of different orders that were read."""
         return [sum(each in self.read for each in part) for part in self.by_partition()]
 
     def consume(self, servers: str, until: int) -> int:
-        """Read as the group, on from its offsets, until so many different ones were read.
+        """Consume as the group from its offsets, until so many different orders were read.
 
-        Returns how many were read that had been read before.
+        Return how many orders were read that had been read before.
         """
         consumer = Consumer(
             {
@@ -86,7 +86,7 @@ class Orders:
 
 
 class OrderStream:
-    """Owns a thread that writes one order after the other; used in a `with` block."""
+    """Owns a thread that writes one order after the other, during a `with` block."""
 
     def __init__(self, orders: Orders, servers: str) -> None:
         self._orders = orders
@@ -102,14 +102,14 @@ class OrderStream:
                 self._producer.poll(0)
 
     def lacks(self, count: int) -> str:
-        """Say how many orders are missing to so many in all; "" is none."""
+        """Return a text if fewer than `count` orders are written; "" otherwise."""
         written = len(self._orders.written)
         return "" if written >= count else f"{written} of {count} orders are written"
 
     def turn(self, servers: str, wait: Callable[[], None]) -> float:
-        """Write to another cluster from now on; returns for how long nobody could write, ms.
+        """Switch to another cluster; return for how long the producer could not write, in ms.
 
-        All that was written stands where it was written to when `wait` is called.
+        When `wait` is called, all written orders are in the old cluster.
         """
         with self._may_write:
             began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What walks of the mirror are made of: the mirror, topics, and who looks."""
+"""The parts of the mirror's walks: the mirror process, topics, and the checks of a cluster."""
 
 import logging
 import shutil
@@ -23,7 +23,7 @@ PARTITIONS: Final = 3
 GROUP: Final = "billing"
 TIMEOUT_SECONDS: Final = 30.0
 _TOLD_CHARACTERS: Final = 6_000
-"""Of the mirror's log, when a step does not come true."""
+"""The number of lines of the mirror's log that are printed if a step fails."""
 _ONE_NODE: Final = (
     "replication.factor",
     "offset-syncs.topic.replication.factor",
@@ -45,7 +45,7 @@ QUIET.propagate = False
 
 
 class Mirror:
-    """Owns the process of `millrace mirror` and its folder; used in a `with` block."""
+    """Owns the process of `millrace mirror` and its folder, during a `with` block."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Mirror:
         flows: Iterable[str],
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`clusters` is alias -> address, a flow is `a->b`."""
+        """`clusters` maps aliases to bootstrap servers; a flow is `a->b`."""
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-mirror-"))
         told = dict.fromkeys(_ONE_NODE, "1")
         told |= {f"{name}.interval.seconds": "1" for name in _EVERY_SECOND}
@@ -71,7 +71,7 @@ class Mirror:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        """Start it. Raises StepFailedError when it does not start."""
+        """Start the mirror. Raise StepFailedError if it does not start."""
         log_path = self._folder / "log"
         with log_path.open("w") as log:
             self._process = start_program("mirror", str(self.file), stderr=log)
@@ -96,7 +96,7 @@ class Mirror:
             assert self._process.stdout is not None
             self._process.stdout.close()
         if isinstance(error, StepFailedError):
-            # What the mirror has said may tell why; all else is of no use to anybody.
+            # The mirror's log may show the cause of the failure.
             error.args = (f"{error}\n{(self._folder / 'log').read_text()[-_TOLD_CHARACTERS:]}",)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -111,18 +111,20 @@ def make_topic(servers: str, topic: str = TOPIC) -> None:
 
 
 def remove_traces(servers: str) -> None:
-    """Remove what a walk has made in a cluster that is not its own. Raises StepFailedError."""
+    """Remove the walk's topic and group from a cluster of the user. Raise StepFailedError."""
     told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
     admin = AdminClient({**ADMIN_SETTINGS, **told})
     try:
         admin.delete_consumer_groups([GROUP])[GROUP].result(TIMEOUT_SECONDS)
         admin.delete_topics([TOPIC])[TOPIC].result(TIMEOUT_SECONDS)
     except KafkaException as error:
-        raise StepFailedError(f"topic {TOPIC} and group {GROUP} were left: {error}") from error
+        raise StepFailedError(
+            f"topic {TOPIC} and group {GROUP} could not be removed: {error}"
+        ) from error
 
 
 def write_prices(servers: str, count: int) -> None:
-    """Raises StepFailedError when they are not acknowledged."""
+    """Write prices. Raise StepFailedError if they are not acknowledged."""
     producer = Producer({"bootstrap.servers": servers, "acks": "all", "logger": QUIET})
     for number in range(count):
         producer.produce(PRICES, b"%d" % number, partition=number % PARTITIONS)
@@ -131,7 +133,7 @@ def write_prices(servers: str, count: int) -> None:
 
 
 class Watch:
-    """Asks one cluster what it has."""
+    """Reads the topics, records and offsets of one cluster."""
 
     def __init__(self, servers: str) -> None:
         told: dict[str, Any] = {"bootstrap.servers": servers, "group.id": GROUP}
@@ -149,14 +151,14 @@ class Watch:
         self._consumer.close()
 
     def topics(self) -> list[str]:
-        """Return the topics of orders and prices, under all their names."""
+        """Return the topics with orders and prices, including their copies."""
         found = self._consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
         return sorted(name for name in found if name.split(".")[-1] in (TOPIC, PRICES))
 
     def lacks(self, topic: str, count: int) -> str:
-        """Say how many records a topic lacks; "" is none."""
+        """Return a text if a topic has fewer than `count` records; "" otherwise."""
         if topic not in self.topics():
-            return f"there is no topic {topic}"
+            return f"topic {topic} does not exist"
         found = sum(
             self._consumer.get_watermark_offsets(TopicPartition(topic, n), TIMEOUT_SECONDS)[1]
             for n in range(PARTITIONS)
@@ -164,18 +166,18 @@ class Watch:
         return "" if found >= count else f"{topic} has {found} of {count} records"
 
     def offsets(self, topic: str) -> list[int]:
-        """Return how far the group is in each partition."""
+        """Return the group's offset in each partition."""
         asked = [TopicPartition(topic, n) for n in range(PARTITIONS)]
         told = self._consumer.committed(asked, timeout=TIMEOUT_SECONDS)
         return [max(0, each.offset) for each in sorted(told, key=lambda each: each.partition)]
 
     def lacks_offsets(self, topic: str, least: int) -> str:
-        """Say what the group's offsets in a topic lack to so many in all; "" is nothing."""
+        """Return a text if the sum of the group's offsets is less than `least`; "" otherwise."""
         total = sum(self.offsets(topic))
-        return "" if total >= least else f"{GROUP} is at {total} of {least} in {topic}"
+        return "" if total >= least else f"{GROUP} is at {total} of {least} records in {topic}"
 
     def values(self, topic: str) -> list[list[int]]:
-        """Read the numbers of all orders of a topic, by partition."""
+        """Return the numbers of all orders in a topic, by partition."""
         ends = [
             self._consumer.get_watermark_offsets(TopicPartition(topic, n), TIMEOUT_SECONDS)[1]
             for n in range(PARTITIONS)

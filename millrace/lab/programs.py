@@ -1,4 +1,4 @@
-"""Programs that a walk starts, so that Ctrl-C leaves none of them behind."""
+"""The programs that a walk starts; Ctrl-C ends all of them."""
 
 import signal
 import subprocess
@@ -8,10 +8,10 @@ from millrace.launch import program_command, program_environment
 
 
 def start_program(module: str, *arguments: str, stderr: int | IO[str]) -> subprocess.Popen[str]:
-    """Start one, from the main thread; whoever is given it ends it.
+    """Start a program, from the main thread; the caller ends it.
 
-    A KeyboardInterrupt that comes while it is started would leave it to nobody: it waits until the
-    process is known, which ends it.
+    A KeyboardInterrupt during the start is delayed until the process is known, so that the process
+    can be ended.
     """
     interrupts: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
@@ -35,7 +35,7 @@ def start_program(module: str, *arguments: str, stderr: int | IO[str]) -> subpro
 def run_program(
     module: str, *arguments: str, timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run one to its end. Raises TimeoutExpired when it does not come to one."""
+    """Run a program to its end. Raise TimeoutExpired if it does not end."""
     process = start_program(module, *arguments, stderr=subprocess.PIPE)
     try:
         printed, complaints = process.communicate(timeout=timeout_seconds)

@@ -1,7 +1,7 @@
-"""Records that are sent to every partition all the while, and read again.
+"""Continuous traffic: records are produced to every partition and consumed.
 
-A task for each partition sends one record, waits until all replicas in sync have it (acks=all), and
-sends the next. aiokafka's clients run on a loop in a thread of their own.
+A task for each partition sends one record, waits until all in-sync replicas have it (acks=all), and
+sends the next. aiokafka's clients run on an event loop in a separate thread.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ READ_MS = 200
 
 
 class Traffic:
-    """Used in a `with` block; the counts may be read from any thread."""
+    """Runs in a `with` block; any thread may read the counts."""
 
     def __init__(self, bootstrap: str, topic: str, partition_count: int) -> None:
         self._bootstrap = bootstrap
@@ -38,31 +38,31 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, name="lab-traffic", daemon=True)
 
     def lacking(self, partitions: Iterable[int], since: dict[int, int], count: int) -> str:
-        """Say which partitions did not get so many more records acknowledged; "" is none."""
+        """Return a text about partitions without so many more acknowledged records; "" if none."""
         self._raise_failure()
         silent = [one for one in partitions if self.acknowledged[one] < since[one] + count]
-        return f"partitions {', '.join(map(str, silent))} take no records" if silent else ""
+        return f"partitions {', '.join(map(str, silent))} accept no records" if silent else ""
 
     def unread(self) -> str:
-        """Say how many acknowledged records have not been read; "" is none."""
+        """Return a text with the number of acknowledged records that were not read; "" if none."""
         self._raise_failure()
         left = len(self._unread - self._read)
         return f"{left} acknowledged records were not read" if left else ""
 
     def count(self) -> int:
-        """Count what was acknowledged."""
+        """Return the number of acknowledged records."""
         return sum(self.acknowledged.values())
 
     def longest_gap_ms(self, partitions: Iterable[int]) -> float:
-        """Give the longest time between two acknowledgements of one of these partitions."""
+        """Return the longest time between two acknowledgements of one of these partitions."""
         return 1000 * max((self._gaps[one] for one in partitions), default=0.0)
 
     def forget_gaps(self) -> None:
-        """Measure gaps from now on."""
+        """Start the measurement of gaps."""
         self._gaps = dict.fromkeys(self._partitions, 0.0)
 
     def stop_sending(self) -> None:
-        """Send no more; reading goes on."""
+        """Stop sending; reading continues."""
         self._is_sending.clear()
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class Traffic:
         self._is_over.set()
         self._thread.join()
 
-    # Within the thread.
+    # This runs in the thread.
 
     def _run(self) -> None:
         try:
@@ -118,7 +118,7 @@ class Traffic:
             try:
                 await producer.send_and_wait(self._topic, value, partition=partition)
             except KafkaError:
-                continue  # It was not acknowledged, so nothing is promised.
+                continue  # The record was not acknowledged, so it may be missing.
             self._unread.add(value)
             self._note(partition)
             await asyncio.sleep(PAUSE_SECONDS)

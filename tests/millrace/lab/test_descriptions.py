@@ -29,7 +29,7 @@ def test_partitions_are_read_from_what_the_tool_prints() -> None:
 def test_a_topic_is_whole_when_everything_leads_and_is_in_sync() -> None:
     whole = [state(1, {1, 2}, {2, 1})]
     assert lacking_when_whole(whole, 1) == ""
-    assert lacking_when_whole(whole, 2) == "1 of 2 partitions are not there"
+    assert lacking_when_whole(whole, 2) == "1 of 2 partitions do not exist"
     for lacking in (state(None, {1}, {1}), state(1, {1, 2}, {1})):
         assert lacking_when_whole([lacking], 1).startswith("partitions 0 have no leader")
 
@@ -42,7 +42,7 @@ def test_nothing_counts_on_a_dead_broker_any_more() -> None:
         state(None, {1, 2}, {2}),
         state(1, {1}, {1}),
     ):
-        assert lacking_without([lacking], 1) == "partitions 0 still count on broker 1"
+        assert lacking_without([lacking], 1) == "partitions 0 still use broker 1"
 
 
 def test_what_has_a_replica_elsewhere_is_served() -> None:

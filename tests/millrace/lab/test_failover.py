@@ -28,7 +28,7 @@ def test_the_walk_shows_each_step_and_comes_true() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     steps = re.findall(r"^done  (.*) \(", done.stdout, re.MULTILINE)
-    first_words = "3 topic every every broker its traffic broker all every every"
+    first_words = "start create every every kill its traffic restart all every every"
     assert " ".join(step.split()[0] for step in steps) == first_words
     assert re.search(r"^ +\d+ records, none lost$", done.stdout, re.MULTILINE)
 
@@ -39,14 +39,14 @@ def test_a_step_that_does_not_come_true_ends_it() -> None:
         command, env=program_environment(), capture_output=True, text=True, check=False, timeout=200
     )
     assert done.returncode == 1
-    assert "It did not come true: " in done.stdout
+    assert "The step failed: " in done.stdout
 
 
 @pytest.mark.parametrize("is_tool_awaited", [False, True])
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(is_tool_awaited: bool) -> None:
     with running(COMMAND, env=program_environment()) as walk:
         assert walk.stdout is not None
-        assert "3 nodes are started" in walk.stdout.readline()
+        assert "start 3 nodes" in walk.stdout.readline()
         # Beside the nodes there is soon a tool, which the next step runs: when it is seen it has
         # most often just been forked, which is when nobody would know it to end it.
         while len(processes := processes_below(walk.pid)) == WITHOUT_TOOL and is_tool_awaited:
