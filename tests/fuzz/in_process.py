@@ -59,6 +59,14 @@ class Stacks(logging.Handler):
             self.found.append(logging.Formatter("%(message)s").format(record))
 
 
+class _LoopbackSocket(socket.socket):
+    """An end of a socket pair with an address, as the socket of a TCP connection has one."""
+
+    def getpeername(self) -> tuple[str, int]:
+        """Return an address of this machine."""
+        return "127.0.0.1", 50_000
+
+
 class InProcessNode:
     """One node as its own quorum; `send` raises the errors that a node logs with a stack trace."""
 
@@ -109,7 +117,8 @@ class InProcessNode:
         certain and uses the node's own sockets, the wait has a time limit instead.
         """
         deadline = time.monotonic() + answer_seconds
-        ours, theirs = socket.socketpair()
+        ours, other_end = socket.socketpair()
+        theirs = _LoopbackSocket(fileno=other_end.detach())
         ours.setblocking(False)
         theirs.setblocking(False)
         accepting = self._listeners[listener]
