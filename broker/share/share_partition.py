@@ -8,7 +8,9 @@ acknowledges them, or the lock ends, or its session does: then they are availabl
 The share coordinator stores the states. A change by a member is a `Change`: the records keep their
 state, and nobody can change it, until `complete` tells whether the coordinator has stored the new
 one; only then is the member answered. Acquiring is not stored, so a new leader delivers again what
-its predecessor had given out. A lock that ends changes the state at once.
+its predecessor had given out. A lock that ends makes records available at once; those that are to
+be archived instead wait for the coordinator too, so that everything below `start_offset` that a
+member had is stored as final.
 
 Invariants:
 
@@ -44,6 +46,8 @@ from broker.share.in_flight import (
 )
 
 NO_DEADLINE = 1 << 62
+ARCHIVE_RETRY_MS = 1_000
+"""The time until records that could not be stored as archived are tried again."""
 
 
 class StateBatch(NamedTuple):
@@ -60,11 +64,13 @@ class Change:
 
     __slots__ = ("batches", "delivery_count_limit", "runs")
 
-    def __init__(self, runs: list[Run], delivery_count_limit: int) -> None:
+    def __init__(
+        self, runs: list[Run], delivery_count_limit: int, available: Sequence[Run] = ()
+    ) -> None:
         self.runs = runs
         self.delivery_count_limit = delivery_count_limit
-        self.batches = _state_batches(runs)
-        """What to write."""
+        self.batches = _state_batches(sorted([*runs, *available], key=lambda run: run.start_offset))
+        """What to write, also of records that are `available` without it."""
 
 
 class SharePartition:
@@ -254,25 +260,33 @@ class SharePartition:
             if is_written:
                 run.settle(target)
             elif run.deadline_ms <= now_ms:
-                run.settle(_after(AVAILABLE, run, change.delivery_count_limit))
+                if _after(AVAILABLE, run, change.delivery_count_limit) is AVAILABLE:
+                    run.settle(AVAILABLE)
+                else:
+                    run.deadline_ms = now_ms + ARCHIVE_RETRY_MS
             self._may_have_available |= run.is_available
         if change.runs:
             self._in_flight.join(change.runs[0].start_offset, change.runs[-1].end_offset)
         self._advance()
 
-    def expire(self, policy: SharePolicy, now_ms: int) -> list[StateBatch]:
-        """End the locks whose time is over; return what to write."""
+    def expire(self, policy: SharePolicy, now_ms: int) -> Change | None:
+        """End the locks whose time is over; None if there is none."""
         expired = [
             run for run in self._in_flight.runs if run.is_acquired and run.deadline_ms <= now_ms
         ]
-        for run in expired:
-            run.settle(_after(AVAILABLE, run, policy.delivery_count_limit))
-            self._may_have_available |= run.is_available
-        batches = _state_batches(expired)
-        if expired:
-            self._in_flight.join(expired[0].start_offset, expired[-1].end_offset)
-            self._advance()
-        return batches
+        if not expired:
+            return None
+        limit = policy.delivery_count_limit
+        available = [run for run in expired if _after(AVAILABLE, run, limit) is AVAILABLE]
+        last = [run for run in expired if _after(AVAILABLE, run, limit) is ARCHIVED]
+        for run in available:
+            run.settle(AVAILABLE)
+            self._may_have_available = True
+        for run in last:
+            run.target = ARCHIVED
+        change = Change(last, limit, available)
+        self._in_flight.join(expired[0].start_offset, expired[-1].end_offset)
+        return change
 
     # --- the start offset ---
 

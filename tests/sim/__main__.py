@@ -21,6 +21,7 @@ from tests.sim import (
     group_mutations,
     quorum_mutations,
     replica_mutations,
+    share_mutations,
     transaction_data_mutations,
     transaction_mutations,
 )
@@ -29,6 +30,8 @@ from tests.sim.group_world import play as play_groups
 from tests.sim.migrating_group_world import MigratingGroupWorld
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
+from tests.sim.share_world import STEP_COUNT as SHARE_STEP_COUNT
+from tests.sim.share_world import ShareWorld
 from tests.sim.test_consumer_group_simulation import EVENT_COUNT
 from tests.sim.transaction_cluster import TransactionSimulation
 from tests.sim.transaction_data import STEP_COUNT, TransactionData
@@ -74,6 +77,13 @@ def play_transaction_data(seed: int) -> int:
     return STEP_COUNT
 
 
+def play_shares(seed: int) -> int:
+    """Play the leaders of share-partitions, and share coordinators."""
+    world = ShareWorld(seed)
+    world.run(SHARE_STEP_COUNT)
+    return world.scheduler.event_count
+
+
 SIMULATIONS: dict[str, Callable[[int], int]] = {
     "replication": play_replication,
     "quorum": play_quorum,
@@ -81,6 +91,7 @@ SIMULATIONS: dict[str, Callable[[int], int]] = {
     "consumer-groups": play_consumer_groups,
     "transactions": play_transactions,
     "transaction-data": play_transaction_data,
+    "shares": play_shares,
 }
 PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]] = [
     *((play_replication, each) for each in replica_mutations.MUTATIONS),
@@ -89,6 +100,7 @@ PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]]
     *((play_consumer_groups, each) for each in consumer_group_mutations.MUTATIONS),
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
     *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
+    *((play_shares, each) for each in share_mutations.MUTATIONS),
 ]
 # A history of the quorum takes about as long as three of the others.
 SEEDS_FOR_ONE = {"quorum": 4}

@@ -51,9 +51,12 @@ class SharePartition:
         return self.create_timestamp_ms != self.write_timestamp_ms
 
     def updated(self, update: Update) -> "SharePartition":
-        """Return the state after an update."""
-        moves = update.start_offset != UNINITIALIZED
-        start_offset = update.start_offset if moves else self.start_offset
+        """Return the state after an update.
+
+        A write may arrive again after a later one. If it moved the start offset back, the finished
+        records behind it would be delivered again.
+        """
+        start_offset = max(self.start_offset, update.start_offset)
         return replace(
             self,
             leader_epoch=max(self.leader_epoch, update.leader_epoch),

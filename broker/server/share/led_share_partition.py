@@ -292,10 +292,12 @@ class LedSharePartition:
         share = self.share
         if share is None:
             return
-        batches = share.expire(self.settings.policy, self._parts.clock.now_ms())
-        if batches:
-            self.expired_count += sum(batch.end_offset - batch.start_offset for batch in batches)
-            self._write_later(_Pending(batches, None, None), share)
+        change = share.expire(self.settings.policy, self._parts.clock.now_ms())
+        if change is not None:
+            self.expired_count += sum(
+                batch.end_offset - batch.start_offset for batch in change.batches
+            )
+            self._write_later(_Pending(change.batches, change, None), share)
             self.wake()
         self._arm(share.next_deadline_ms())
 

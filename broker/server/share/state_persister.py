@@ -64,23 +64,24 @@ class _Coordinator:
 class StatePersister:
     """See the module."""
 
-    def __init__(self, parts: PersisterParts) -> None:
+    def __init__(self, parts: PersisterParts, retry_ms: int = RETRY_MS) -> None:
         self._loop, self._clock, self._metadata, self._connect, self._listener_name = parts
         self._coordinators: dict[int, _Coordinator] = {}
         self._retries: set[asyncio.TimerHandle] = set()
+        self._retry_ms = retry_ms
         self._is_stopped = False
 
     def read(
         self, key: SharePartitionKey, leader_epoch: int, on_result: Callable[[Result], None]
     ) -> None:
         """Ask for the state of a share-partition; a new leader epoch fences older leaders."""
-        self._ask(Question(key, leader_epoch, on_result, self._clock.now_ms() + RETRY_MS))
+        self._ask(Question(key, leader_epoch, on_result, self._clock.now_ms() + self._retry_ms))
 
     def write(
         self, key: SharePartitionKey, write: StateWrite, on_result: Callable[[Result], None]
     ) -> None:
         """Store a change; the caller has one write under way for each share-partition."""
-        self._ask(Question(key, write, on_result, self._clock.now_ms() + RETRY_MS))
+        self._ask(Question(key, write, on_result, self._clock.now_ms() + self._retry_ms))
 
     def _ask(self, question: Question) -> None:
         found = self._coordinator_of(question.key)

@@ -8,7 +8,12 @@ from broker.errors import ErrorCode, KafkaError
 from broker.share.acknowledgement import Acknowledgement, AcknowledgeType
 from broker.share.acquisition import Acquired, Demand, LogBatch, SharePolicy
 from broker.share.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
-from broker.share.share_partition import NO_DEADLINE, SharePartition, StateBatch
+from broker.share.share_partition import (
+    ARCHIVE_RETRY_MS,
+    NO_DEADLINE,
+    SharePartition,
+    StateBatch,
+)
 
 POLICY = SharePolicy()
 LOCK_MS = POLICY.record_lock_duration_ms
@@ -47,6 +52,15 @@ def acknowledge(
 ) -> list[StateBatch]:
     """Acknowledge and write; return what was written."""
     change = share.acknowledge(member_id, [Acknowledgement(start, end, kind)], policy, now_ms)
+    if change is None:
+        return []
+    share.complete(change, is_written=True, now_ms=now_ms)
+    return change.batches
+
+
+def expire(share: SharePartition, now_ms: int) -> list[StateBatch]:
+    """End the locks and write; return what was written."""
+    change = share.expire(POLICY, now_ms)
     if change is None:
         return []
     share.complete(change, is_written=True, now_ms=now_ms)
@@ -213,7 +227,7 @@ def test_until_it_is_written_a_change_is_not_visible_and_nobody_can_make_another
     assert acquire(share, "b", batches(0, 10)) == []
     assert refused(share, "a", 0, 10) == ErrorCode.INVALID_RECORD_STATE
     assert share.release("a", POLICY) is None
-    assert share.expire(POLICY, LOCK_MS) == []
+    assert expire(share, LOCK_MS) == []
     share.complete(change, is_written=True, now_ms=0)
     assert acquire(share, "b", batches(0, 10)) == [Acquired(0, 10, 2)]
 
@@ -289,8 +303,8 @@ def test_a_renewal_begins_the_lock_anew_and_writes_nothing():
     share = SharePartition(0)
     acquire(share, "a", batches(0, 10))
     assert acknowledge(share, "a", 0, 10, RENEW, now_ms=20_000) == []
-    assert share.expire(POLICY, LOCK_MS) == []
-    assert share.expire(POLICY, 20_000 + LOCK_MS) == [StateBatch(0, 10, AVAILABLE, 1)]
+    assert expire(share, LOCK_MS) == []
+    assert expire(share, 20_000 + LOCK_MS) == [StateBatch(0, 10, AVAILABLE, 1)]
 
 
 def test_a_group_without_renewals_refuses_them():
@@ -310,7 +324,7 @@ def test_a_lock_that_ends_makes_its_records_available():
     acquire(share, "a", batches(0, 10))
     acquire(share, "b", batches(10, 20), now_ms=5_000)
     assert share.next_deadline_ms() == LOCK_MS
-    assert share.expire(POLICY, LOCK_MS) == [StateBatch(0, 10, AVAILABLE, 1)]
+    assert expire(share, LOCK_MS) == [StateBatch(0, 10, AVAILABLE, 1)]
     assert share.next_deadline_ms() == 5_000 + LOCK_MS
     assert refused(share, "a", 0, 10) == ErrorCode.INVALID_RECORD_STATE
     assert acquire(share, "b", batches(0, 10, 20)) == [Acquired(0, 10, 2)]
@@ -336,13 +350,28 @@ def test_after_the_last_delivery_a_record_is_archived(way: str):
         if way == "release":
             acknowledge(share, "a", 0, 1, RELEASE)
         elif way == "expire":
-            share.expire(POLICY, LOCK_MS)
+            expire(share, LOCK_MS)
         else:
             change = share.release("a", POLICY)
             assert change is not None
             share.complete(change, is_written=True, now_ms=0)
     assert (share.start_offset, share.record_count) == (1, 0)
     assert share.next_deadline_ms() == NO_DEADLINE
+
+
+def test_an_archived_record_is_below_the_start_only_when_that_is_stored():
+    share = SharePartition(0, batches=[StateBatch(0, 1, AVAILABLE, 4)])
+    acquire(share, "a", batches(0, 1))
+    change = share.expire(POLICY, LOCK_MS)
+    assert change is not None
+    assert change.batches == [StateBatch(0, 1, ARCHIVED, 5)]
+    assert share.start_offset == 0
+    assert refused(share, "a", 0, 1) == ErrorCode.INVALID_RECORD_STATE
+    share.complete(change, is_written=False, now_ms=LOCK_MS)
+    assert share.start_offset == 0
+    assert share.expire(POLICY, LOCK_MS) is None
+    assert expire(share, LOCK_MS + ARCHIVE_RETRY_MS) == [StateBatch(0, 1, ARCHIVED, 5)]
+    assert share.start_offset == 1
 
 
 # --- records that fail often ---
