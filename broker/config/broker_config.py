@@ -31,9 +31,15 @@ from broker.config.values import Values
 from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.share_group.config import (
+    ASSIGNOR,
+    MAX_SHARE_GROUP_SIZE,
+    ShareGroupConfig,
+)
 from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
+from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
 from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
 
@@ -102,6 +108,8 @@ class BrokerConfig:
     """The directory of the metadata log: one of `log_dirs` or another one."""
     log: LogConfig
     group: GroupConfig
+    group_limits: Mapping[str, GroupLimit]
+    """The bounds of the settings of groups, by the name of the group's setting."""
     transaction: TransactionConfig
     share_state: ShareStateConfig
     share_leader: ShareLeaderConfig
@@ -163,6 +171,7 @@ class BrokerConfig:
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(given)),
             group=_group_config(values),
+            group_limits=_group_limits(values),
             transaction=_transaction_config(values),
             share_state=_share_state_config(values),
             share_leader=_share_leader_config(values),
@@ -300,6 +309,7 @@ def _group_config(values: Values) -> GroupConfig:
             "offsets.retention.check.interval.ms", 1
         ),
         consumer=_consumer_group_config(values),
+        share=_share_group_config(values),
     )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise invalid("group.min.session.timeout.ms must not exceed group.max.session.timeout.ms")
@@ -319,6 +329,33 @@ def _transaction_config(values: Values) -> TransactionConfig:
         commit_timeout_ms=values.integer("request.timeout.ms", 1),
         max_batch_bytes=values.integer("message.max.bytes", 0),
     )
+
+
+def _share_group_config(values: Values) -> ShareGroupConfig:
+    if values.items("group.share.assignors") != [ASSIGNOR]:
+        raise invalid(f"group.share.assignors: there is only {ASSIGNOR}")
+    max_size = values.integer("group.share.max.size", 1)
+    if max_size > MAX_SHARE_GROUP_SIZE:
+        raise invalid(f"group.share.max.size must be at most {MAX_SHARE_GROUP_SIZE}")
+    return ShareGroupConfig(
+        session_timeout_ms=values.integer("group.share.session.timeout.ms", 1),
+        heartbeat_interval_ms=values.integer("group.share.heartbeat.interval.ms", 1),
+        assignment_interval_ms=values.integer("group.share.assignment.interval.ms", 0),
+        max_size=max_size,
+        initialize_retry_interval_ms=values.integer("group.share.initialize.retry.interval.ms", 1),
+    )
+
+
+def _group_limits(values: Values) -> dict[str, GroupLimit]:
+    limits: dict[str, GroupLimit] = {}
+    for key in GROUP_LIMITS:
+        lowest, highest = (
+            values.integer(broker_setting(key, bound), 0) for bound in ("min", "max")
+        )
+        if lowest > highest:
+            raise invalid(f"{broker_setting(key, 'min')} exceeds {broker_setting(key, 'max')}")
+        limits[key] = GroupLimit(lowest, highest, values.integer(f"group.{key}", 0))
+    return limits
 
 
 def _share_state_config(values: Values) -> ShareStateConfig:

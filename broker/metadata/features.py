@@ -10,6 +10,7 @@ METADATA_VERSION = "metadata.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"  # level 1: consumer groups (KIP-848)
 TRANSACTION_VERSION = "transaction.version"
+SHARE_VERSION = "share.version"  # level 1: share groups (KIP-932)
 
 LATEST_METADATA_VERSION = 30  # 4.3-IV0: it decides the versions of the written records
 
@@ -18,6 +19,7 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
+    SHARE_VERSION: (0, 1),
 }
 """The lowest and highest level of each feature that a node of this software supports."""
 
@@ -26,8 +28,9 @@ FEATURES_AT_FORMAT: dict[str, int] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
     TRANSACTION_VERSION: 2,
     GROUP_VERSION: 1,
+    SHARE_VERSION: 1,
 }
 """The levels of a new cluster."""
 
-LEFT_OUT = frozenset({"share.version", "streams.version"})
+LEFT_OUT = frozenset({"streams.version"})
 """The features that Apache Kafka 4.3 finalizes and that are not implemented here."""

@@ -126,9 +126,8 @@ LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
     # As for OffsetFetch: a lag exporter names all partitions of all topics for each group.
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {
         "groups.topics": PARTITIONS_OF_A_CLIENT,
-        "groups.topics.partitions": REPLICAS_OF_A_BROKER,
+        "groups.topics.partitions": PARTITIONS_OF_A_CLIENT,
     },
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: CLIENT_PARTITIONS,
 }
 
 

@@ -120,7 +120,7 @@ APIS: dict[ApiKey, Row] = {
     ),
     ApiKey.DESCRIBE_LOG_DIRS: ("cluster.describe_log_dirs", lambda b: (b.log_directories,)),
     ApiKey.CREATE_PARTITIONS: FORWARD,
-    ApiKey.DELETE_GROUPS: ("groups.delete_groups", _groups),
+    ApiKey.DELETE_GROUPS: ("groups.delete_groups", lambda b: (b.groups, b.share_state_calls)),
     ApiKey.ELECT_LEADERS: FORWARD,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (
         "cluster.incremental_alter_configs",
@@ -146,6 +146,23 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.PUSH_TELEMETRY: ("cluster.push_telemetry", _telemetry),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("groups.consumer_group_heartbeat", _groups),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups.consumer_group_describe", _groups),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (
+        "share_groups.share_group_heartbeat",
+        lambda b: (b.groups, b.auto_topics),
+    ),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("share_groups.share_group_describe", _groups),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (
+        "share_groups.describe_share_group_offsets",
+        lambda b: (b.groups, b.share_state_calls, b.end_offsets, b.metadata),
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (
+        "share_groups.alter_share_group_offsets",
+        lambda b: (b.groups, b.share_state_calls, b.auto_topics),
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (
+        "share_groups.delete_share_group_offsets",
+        lambda b: (b.groups, b.share_state_calls),
+    ),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: (
         "share_state.initialize_share_group_state",
         _share_states,

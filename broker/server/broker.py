@@ -24,10 +24,13 @@ from broker.server.cluster.directory_assignments import DirectoryAssignments
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.coordinators.end_offsets import EndOffsets
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
+from broker.server.coordinators.peers import Peers, PeersParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
+from broker.server.coordinators.share_state_calls import ShareStateCalls
 from broker.server.coordinators.share_states import ShareStates
 from broker.server.coordinators.transaction_verifier import (
     TransactionVerifier,
@@ -103,7 +106,6 @@ class Broker:
         self._make_replication(loop)
         self._make_background_work(loop)
         shard_parts = ShardParts(loop, clock, quorum, self.partitions, spared=lambda: self.spared())
-        self.groups = Groups(shard_parts, config.group, random_source)
         self.share_states = ShareStates(shard_parts, config.share_state, self.failures)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
@@ -116,6 +118,10 @@ class Broker:
         def connect(address: tuple[str, int]) -> ClientConnection:
             return ClientConnection(loop, address, settings)
 
+        self.peers = Peers(PeersParts(loop, quorum, connect, listener_name))
+        self.share_state_calls = ShareStateCalls(loop, clock, quorum, self.peers)
+        self.end_offsets = EndOffsets(quorum, self.peers)
+        self.groups = Groups(shard_parts, config.group, random_source, self.share_state_calls)
         markers = MarkerSenderParts(loop, quorum, connect, listener_name, settings.retry_backoff_ms)
         self.verifier = TransactionVerifier(
             VerifierParts(loop, quorum, connect, listener_name),
@@ -303,6 +309,7 @@ class Broker:
                 self.transactions.sender.on_brokers_changed()
                 self.verifier.on_brokers_changed()
                 self.share_persister.on_brokers_changed()
+                self.peers.on_brokers_changed()
             if delta.changed_configs:
                 self.share_settings.forget()
             if delta.features_changed and not has_share_groups(self.metadata):
@@ -396,6 +403,8 @@ class Broker:
         self.cleaner.stop()
         self.groups.stop()
         self.share_states.stop()
+        self.share_state_calls.stop()
+        self.peers.stop()
         self.transactions.stop()
         self.verifier.stop()
         self.shares.stop()

@@ -75,13 +75,21 @@ def with_names(partitions: Assignment | Owned, topics: TopicsImage) -> Described
     """Return partitions with the names of their topics, without those of deleted topics."""
     return DescribedAssignment(
         topic_partitions=[
-            TopicPartitions(
-                topic_id=topic_id, topic_name=topics.by_id[topic_id].name, partitions=sorted(each)
-            )
-            for topic_id, each in sorted(partitions.items())
-            if topic_id in topics.by_id
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=indexes)
+            for topic_id, name, indexes in named_partitions(partitions, topics)
         ]
     )
+
+
+def named_partitions(
+    partitions: Assignment | Owned, topics: TopicsImage
+) -> list[tuple[bytes, str, list[int]]]:
+    """Return topic ids, topic names and partitions, in order, without those of deleted topics."""
+    return [
+        (topic_id, topics.by_id[topic_id].name, sorted(each))
+        for topic_id, each in sorted(partitions.items())
+        if topic_id in topics.by_id
+    ]
 
 
 def committing_member(

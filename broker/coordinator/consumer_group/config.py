@@ -15,6 +15,12 @@ is longer, so that all members together send at most `HEARTBEATS_PER_S`."""
 
 HEARTBEATS_PER_S = 500
 
+
+def soon_ms(member_count: int) -> int:
+    """Return the heartbeat interval of the members of a group while they wait."""
+    return max(SOON_MS, member_count * 1_000 // HEARTBEATS_PER_S)
+
+
 SETTLING_MS = 3_000
 """For this time after an assignment, all members get the short heartbeat interval."""
 

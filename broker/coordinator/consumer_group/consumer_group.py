@@ -181,9 +181,9 @@ class ConsumerGroup:
 
     def _withdraw(self, member: ConsumerMember) -> None:
         subscription = member.subscription
-        _count_down(self.topic_counts, subscription.topic_names)
+        count_down(self.topic_counts, subscription.topic_names)
         if subscription.topic_regex:
-            _count_down(self.regex_counts, (subscription.topic_regex,))
+            count_down(self.regex_counts, (subscription.topic_regex,))
         instance_id = subscription.instance_id
         if instance_id is not None and self.static_member_ids.get(instance_id) == member.member_id:
             del self.static_member_ids[instance_id]
@@ -240,7 +240,8 @@ def partitions_of(assignment: Assignment | Owned) -> list[tuple[bytes, int]]:
     ]
 
 
-def _count_down(counts: Counter[str], names: frozenset[str] | tuple[str, ...]) -> None:
+def count_down(counts: Counter[str], names: frozenset[str] | tuple[str, ...]) -> None:
+    """Withdraw a subscription to these names."""
     for name in names:
         counts[name] -= 1
         if not counts[name]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from broker.coordinator.consumer_group import departures
-from broker.coordinator.consumer_group.config import HEARTBEATS_PER_S, SETTLING_MS, SOON_MS
+from broker.coordinator.consumer_group.config import SETTLING_MS, soon_ms
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import (
     JOIN_EPOCH,
@@ -350,7 +350,7 @@ def heartbeat_interval_ms(
     is_young = 0 <= since_assignment_ms < SETTLING_MS
     if is_up_to_date and group.has_reached_target(member) and not is_young:
         return interval_ms
-    return min(interval_ms, max(SOON_MS, len(group.members) * 1_000 // HEARTBEATS_PER_S))
+    return min(interval_ms, soon_ms(len(group.members)))
 
 
 def is_whole(request: ConsumerGroupHeartbeatRequest) -> bool:

@@ -73,6 +73,8 @@ def prospect(step: Step, group_id: str) -> Prospect:
     group = step.shard.consumer_groups.get(group_id)
     if group is not None:
         return Prospect(group)
+    if group_id in step.shard.share_groups:
+        raise not_a_consumer_group(group_id)
     classic = step.shard.groups.get(group_id)
     if classic is None or classic.state is GroupState.EMPTY:
         return Prospect(ConsumerGroup(group_id), replaced=classic)

@@ -1,27 +1,20 @@
 """The interruptible computation of new targets, from the group's state when it began."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from broker.coordinator.consumer_group.assignors import range as range_assignor
-from broker.coordinator.consumer_group.assignors import uniform
-from broker.coordinator.consumer_group.assignors.spec import (
-    RANGE,
-    UNIFORM,
-    MemberSpec,
-    make_spec,
-)
+from broker.coordinator.consumer_group.assignors.spec import Steps
 from broker.coordinator.consumer_group.member import Assignment
-from broker.coordinator.consumer_group.records import Target
 from broker.coordinator.output import CoordinatorRecord
-
-ASSIGNORS = {UNIFORM: uniform.assign, RANGE: range_assignor.assign}
 
 COST_AT_ONCE = 10_000
 """The members, topics and partitions touched in one `advance`: a few milliseconds."""
 COST_OF_A_TOPIC = 4
 """The cost of one topic in a record, in the same unit."""
+
+RECORD_BYTES_PER_PARTITION = 8
+RECORD_BYTES_FOR_TOPICS = 1 << 17
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +25,9 @@ class NewTargets:
     epoch: int
     assignor: str
     before: Mapping[str, Assignment]
-    static_member_ids: Mapping[str, str]
+    encode: Callable[[str, Assignment], CoordinatorRecord]
+    """Encodes the target of a member."""
+    static_member_ids: Mapping[str, str] = field(default_factory=dict)
     """Member ids by instance id at the start: a static member may return under another id."""
     targets: dict[str, Assignment] = field(default_factory=dict)
     records: dict[str, CoordinatorRecord] = field(default_factory=dict)
@@ -40,9 +35,9 @@ class NewTargets:
     """The largest number of partitions of one member."""
     _steps: Generator[int, None, None] | None = None
 
-    def of(self, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> Self:
-        """Begin the computation for these members and topics."""
-        self._steps = self._compute(members, partition_counts)
+    def of(self, assign: Steps[dict[str, Assignment]]) -> Self:
+        """Begin the computation with the steps of an assignor."""
+        self._steps = self._compute(assign)
         return self
 
     def advance(self) -> bool:
@@ -54,14 +49,17 @@ class NewTargets:
                 return False
         return True
 
-    def _compute(
-        self, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
-    ) -> Generator[int, None, None]:
-        spec = yield from make_spec(members, partition_counts)
-        self.targets = yield from ASSIGNORS[self.assignor](spec)
+    def _compute(self, assign: Steps[dict[str, Assignment]]) -> Generator[int, None, None]:
+        self.targets = yield from assign
         for member_id, target in self.targets.items():
             size = sum(map(len, target.values()))
             self.most_partitions = max(self.most_partitions, size)
             if self.before.get(member_id) != target:
-                self.records[member_id] = Target(self.group_id, member_id, target).encoded()
+                self.records[member_id] = self.encode(member_id, target)
             yield size + COST_OF_A_TOPIC * len(target)
+
+
+def fits_records(new: NewTargets, max_batch_bytes: int) -> bool:
+    """Return True if the largest target fits into a record."""
+    limit_bytes = max_batch_bytes - RECORD_BYTES_FOR_TOPICS
+    return new.most_partitions * RECORD_BYTES_PER_PARTITION <= max(limit_bytes, 0)

@@ -10,9 +10,10 @@ Each class below encodes itself (`encoded`), and `decode_record` decodes it. `co
 the effect of each record on a group.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from struct import unpack_from
+from typing import TypeVar
 
 from broker.coordinator.consumer_group.member import (
     Assignment,
@@ -48,6 +49,8 @@ from broker.protocol.structs import decode_struct, encode_struct
 from broker.protocol.wire import DecodeError
 
 VALUE_VERSION = 0
+
+RecordT = TypeVar("RecordT")
 
 
 def encode(key: Message, value: Message | None) -> CoordinatorRecord:
@@ -218,11 +221,20 @@ def _owned(owned: Owned) -> list[CurrentTopicPartitions]:
 
 def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
     """Decode a record; return None for other types; raise DecodeError for a damaged record."""
-    decoder = DECODERS.get(unpack_from(">h", key)[0]) if len(key) > 1 else None
+    return decode_with(DECODERS, key, value)
+
+
+def decode_with(
+    decoders: Mapping[int, Callable[[bytes, bytes | None], RecordT]],
+    key: bytes,
+    value: bytes | None,
+) -> RecordT | None:
+    """Decode a record of one of these types, without its type and version; None for others."""
+    decoder = decoders.get(unpack_from(">h", key)[0]) if len(key) > 1 else None
     if decoder is None:
         return None
     if value is not None and value[:2] != VALUE_VERSION.to_bytes(2, "big"):
-        raise DecodeError(f"a record of a consumer group in version {value[:2]!r}")
+        raise DecodeError(f"a record of a group in version {value[:2]!r}")
     return decoder(key[2:], None if value is None else value[2:])
 
 

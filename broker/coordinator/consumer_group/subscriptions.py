@@ -7,6 +7,7 @@ meanwhile.
 """
 
 from hashlib import blake2b
+from typing import Protocol
 
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import MemberSubscription
@@ -14,6 +15,13 @@ from broker.coordinator.consumer_group.records import GroupEpoch, MemberMetadata
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
 from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+
+
+class Subscribed(Protocol):
+    """A group whose members subscribe to topics."""
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Return the topics of all members."""
 
 
 def subscribe(
@@ -43,7 +51,7 @@ def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
     group.seen_topics_version = topics_version
 
 
-def compute_metadata_hash(step: Step, group: ConsumerGroup) -> int:
+def compute_metadata_hash(step: Step, group: Subscribed) -> int:
     """Hash the topics and their numbers of partitions, on which an assignment depends.
 
     Kafka also hashes racks, and uses another function. So a broker that takes a group over from

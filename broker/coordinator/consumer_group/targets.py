@@ -10,19 +10,27 @@ group epoch has grown meanwhile, it runs again.
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 
-from broker.coordinator.consumer_group.assignors.spec import MemberSpec
+from broker.coordinator.consumer_group.assignors import range as range_assignor
+from broker.coordinator.consumer_group.assignors import uniform
+from broker.coordinator.consumer_group.assignors.spec import (
+    RANGE,
+    UNIFORM,
+    MemberSpec,
+    Steps,
+    make_spec,
+)
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, MemberSubscription
-from broker.coordinator.consumer_group.new_targets import NewTargets
+from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
 from broker.coordinator.consumer_group.records import Target, TargetEpoch
 from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 
 logger = logging.getLogger(__name__)
 
-RECORD_BYTES_PER_PARTITION = 8
-RECORD_BYTES_FOR_TOPICS = 1 << 17
+ASSIGNORS = {UNIFORM: uniform.assign, RANGE: range_assignor.assign}
 
 
 def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
@@ -33,25 +41,41 @@ def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
     if group.target_epoch >= group.group_epoch:
         return True
     interval_ms = step.consumer_config(group.group_id).assignment_interval_ms
-    # A clock that was set back must not delay the assignment.
-    elapsed_ms = step.now.timestamp_ms - group.assignment_timestamp_ms
-    is_early = bool(group.assignment_timestamp_ms) and 0 <= elapsed_ms < interval_ms
-    if is_early or group.new_targets is not None:
+    if group.new_targets is not None or is_early(step, group.assignment_timestamp_ms, interval_ms):
         return False
     group.new_targets = begin_to_assign(step, group)
     go_on_assigning(step, group)
     return group.target_epoch >= group.group_epoch
 
 
+def is_early(step: Step, assignment_timestamp_ms: int, interval_ms: int) -> bool:
+    """Return True if the last assignment was less than an interval ago.
+
+    A clock that was set back must not delay the assignment.
+    """
+    elapsed_ms = step.now.timestamp_ms - assignment_timestamp_ms
+    return bool(assignment_timestamp_ms) and 0 <= elapsed_ms < interval_ms
+
+
 def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
     """Return the computation of the targets, with a copy of the group's present state."""
+    assignor = preferred_assignor(step, group)
     return NewTargets(
         group_id=group.group_id,
         epoch=group.group_epoch,
-        assignor=preferred_assignor(step, group),
+        assignor=assignor,
         before=dict(group.targets),
+        encode=lambda member_id, target: Target(group.group_id, member_id, target).encoded(),
         static_member_ids=dict(group.static_member_ids),
-    ).of(*known_of(step, group))
+    ).of(assign(assignor, *known_of(step, group)))
+
+
+def assign(
+    assignor: str, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
+) -> Steps[dict[str, Assignment]]:
+    """Compute the target of every member with an assignor."""
+    spec = yield from make_spec(members, partition_counts)
+    return (yield from ASSIGNORS[assignor](spec))
 
 
 def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
@@ -63,8 +87,7 @@ def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
         step.go_on_later(Deadline(DeadlineKind.ASSIGNING, group.group_id))
         return
     group.new_targets = None
-    limit_bytes = step.shard.config.max_batch_bytes - RECORD_BYTES_FOR_TOPICS
-    if new.most_partitions * RECORD_BYTES_PER_PARTITION > max(limit_bytes, 0):
+    if not fits_records(new, step.shard.config.max_batch_bytes):
         logger.error(
             "group cannot be assigned group=%s: %d partitions of one member do not fit a record",
             group.group_id, new.most_partitions,

@@ -7,6 +7,7 @@ client can make the coordinator store; Kafka does not bound it, or bounds it els
 from dataclasses import dataclass, field
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
+from broker.coordinator.share_group.config import ShareGroupConfig
 
 MAX_PENDING_MEMBERS = 10_000
 """The limit of a group's pending members, which have an id (MEMBER_ID_REQUIRED) and did not join.
@@ -52,3 +53,5 @@ class GroupConfig:
     that an append fails only if the storage fails or the leadership is lost."""
     consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
     """group.consumer.*"""
+    share: ShareGroupConfig = field(default_factory=ShareGroupConfig)
+    """group.share.*"""

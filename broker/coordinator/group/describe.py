@@ -5,6 +5,8 @@ DescribeGroups v4 adds group_instance_id; v6 returns GROUP_ID_NOT_FOUND for an u
 older versions show as Dead (KIP-1043). ListGroups v4 adds states and v5 types, also as filters.
 """
 
+from typing import assert_never
+
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup, ConsumerGroupState
 from broker.coordinator.consumer_group.migration import erase_group
@@ -13,6 +15,10 @@ from broker.coordinator.group.member import Member
 from broker.coordinator.group.offsets import remove_group, remove_offset
 from broker.coordinator.group.step import Step
 from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.share_group import departures
+from broker.coordinator.share_group.config import SHARE_PROTOCOL
+from broker.coordinator.share_group.offsets import validate_empty
+from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupState
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.delete_groups import DeletableGroupResult
 from broker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -67,10 +73,12 @@ def described(member: Member, protocol_name: str | None) -> DescribedGroupMember
     )
 
 
-FoundGroup = tuple[ClassicGroup | ConsumerGroup, GroupState | ConsumerGroupState]
+FoundGroup = tuple[
+    ClassicGroup | ConsumerGroup | ShareGroup, GroupState | ConsumerGroupState | ShareGroupState
+]
 """A group that a listing has found, and its state at that time. The caller turns it into a
 `listed_group`, a few at a time, because there may be very many."""
-STATES = (*GroupState, *ConsumerGroupState)
+STATES = (*GroupState, *ConsumerGroupState, *ShareGroupState)
 
 
 def list_groups(
@@ -84,6 +92,8 @@ def list_groups(
         found += [(group, group.state) for group in step.shard.groups.values()]
     if not types or CONSUMER_GROUP_TYPE in types:
         found += [(group, group.state) for group in step.shard.consumer_groups.values()]
+    if not types or SHARE_PROTOCOL in types:
+        found += [(group, group.state) for group in step.shard.share_groups.values()]
     if states:
         wanted = [state for state in STATES if state.value.lower() in states]
         found = [each for each in found if each[1] in wanted]
@@ -93,10 +103,15 @@ def list_groups(
 def listed_group(found: FoundGroup) -> ListedGroup:
     """Build the ListGroups entry of a group."""
     group, state = found
-    if isinstance(group, ClassicGroup):
-        group_type, protocol_type = CLASSIC_GROUP_TYPE, group.protocol_type or ""
-    else:
-        group_type = protocol_type = CONSUMER_GROUP_TYPE
+    match group:
+        case ClassicGroup():
+            group_type, protocol_type = CLASSIC_GROUP_TYPE, group.protocol_type or ""
+        case ConsumerGroup():
+            group_type = protocol_type = CONSUMER_GROUP_TYPE
+        case ShareGroup():
+            group_type = protocol_type = SHARE_PROTOCOL
+        case _:
+            assert_never(group)
     return ListedGroup(
         group_id=group.group_id,
         protocol_type=protocol_type,
@@ -117,6 +132,12 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
     consumer_group = step.shard.consumer_groups.get(group_id)
     if consumer_group is not None:
         delete_consumer_group(step, token, consumer_group)
+        return
+    share_group = step.shard.share_groups.get(group_id)
+    if share_group is not None:
+        validate_empty(share_group)
+        departures.erase_group(step, share_group)
+        step.reply(token, DeletableGroupResult(group_id=group_id))
         return
     group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:

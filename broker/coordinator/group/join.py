@@ -45,6 +45,13 @@ class JoinCall(NamedTuple):
     request: JoinGroupRequest
 
 
+def join_share_group(
+    step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
+) -> None:
+    """Refuse a member of a share group: share groups have another protocol."""
+    raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
 def refuse_join(
     context: RequestContext, request: JoinGroupRequest, code: ErrorCode
 ) -> JoinGroupResponse:

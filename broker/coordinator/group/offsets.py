@@ -85,6 +85,7 @@ def commit_offsets(
     """Write the valid offsets in one batch; an invalid one gets an error code of its own."""
     member = None
     group = None
+    step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is None:
         group = committing_group(step, context, request)
@@ -237,6 +238,7 @@ def fetch_offsets(
     MAX_OFFSETS_AT_ONCE, the answer is `OffsetsByTopic`, and the caller builds the response in
     parts: one response would take too long.
     """
+    step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is not None:
         validate_fetch(consumer_group, request.member_id, request.member_epoch)
@@ -358,7 +360,7 @@ def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
 
 def create_simple_group(step: Step, group_id: str) -> None:
     """Create the simple group of loaded offsets; a simple group has no record of its own."""
-    if group_id not in step.shard.consumer_groups and group_id not in step.shard.groups:
+    if not step.shard.has_other_group(group_id, than={}):
         step.shard.groups[group_id] = ClassicGroup(group_id)
 
 

@@ -7,6 +7,7 @@ answer gets an error instead, and retries.
 from collections.abc import Callable
 
 from broker.coordinator.output import Reply
+from broker.coordinator.share_group.offsets import Plan
 from broker.errors import ErrorCode
 from broker.protocol.messages.consumer_group_describe import (
     DescribedGroup as DescribedConsumerGroup,
@@ -24,6 +25,8 @@ from broker.protocol.messages.offset_commit import (
 )
 from broker.protocol.messages.offset_delete import OffsetDeleteResponse
 from broker.protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from broker.protocol.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from broker.protocol.messages.sync_group import SyncGroupResponse
 from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
@@ -42,6 +45,9 @@ IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
     ConsumerGroupHeartbeatResponse: (),
     DescribedConsumerGroup: ("group_id",),
     DeletableGroupResult: ("group_id",),
+    ShareGroupHeartbeatResponse: (),
+    DescribedShareGroup: ("group_id",),
+    Plan: ("group_id",),
 }
 """The responses with one top-level error code, and the other fields that a refusal keeps."""
 

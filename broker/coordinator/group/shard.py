@@ -55,6 +55,16 @@ from broker.coordinator.output import (
     RequestContext,
     Token,
 )
+from broker.coordinator.share_group import administration as share_administration
+from broker.coordinator.share_group import departures as share_departures
+from broker.coordinator.share_group import heartbeat as share_heartbeat
+from broker.coordinator.share_group import initialization
+from broker.coordinator.share_group import offsets as share_offsets
+from broker.coordinator.share_group import records as share_records
+from broker.coordinator.share_group import targets as share_targets
+from broker.coordinator.share_group.replay import replay as replay_share
+from broker.coordinator.share_group.share_group import ShareGroup
+from broker.coordinator.share_group.state_partitions import Partitions
 from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import MetadataImage
@@ -65,6 +75,7 @@ from broker.protocol.messages.leave_group import LeaveGroupRequest
 from broker.protocol.messages.offset_commit import OffsetCommitRequest
 from broker.protocol.messages.offset_delete import OffsetDeleteRequest
 from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
@@ -105,9 +116,7 @@ class GroupShard:
         """
         record = decode_record(key, value)
         if record is None:
-            consumer_record = consumer_records.decode_record(key, value)
-            if consumer_record is not None:
-                replay(self.state.consumer_groups, consumer_record)
+            self._replay_of_other_group(key, value)
             return
         state = self.state
         if isinstance(record, OffsetRecord):
@@ -123,6 +132,15 @@ class GroupShard:
             state.groups.pop(record.group_id, None)
         else:
             state.groups[record.group_id] = record.group
+
+    def _replay_of_other_group(self, key: bytes, value: bytes | None) -> None:
+        consumer_record = consumer_records.decode_record(key, value)
+        if consumer_record is not None:
+            replay(self.state.consumer_groups, consumer_record)
+            return
+        share_record = share_records.decode_record(key, value)
+        if share_record is not None:
+            replay_share(self.state.share_groups, share_record)
 
     def loaded(self, now: Instant) -> LoadedSteps:
         """Start the session of every loaded member; rebalance groups over group.max.size."""
@@ -149,6 +167,11 @@ class GroupShard:
         for consumer_group in self.state.consumer_groups.values():
             departures.restart_timers(step, consumer_group)
             yield max(1, len(consumer_group.members))
+        for share_group in self.state.share_groups.values():
+            for member_id in share_group.members:
+                share_departures.restart_session(step, share_group, member_id)
+            initialization.forget_missing_topics(step, share_group)
+            yield max(1, len(share_group.members))
 
     def unload(self, code: ErrorCode) -> list[Reply]:
         """End the shard; return refusals of the parked requests (NOT_COORDINATOR if it moved).
@@ -170,6 +193,8 @@ class GroupShard:
     ) -> Output:
         """JoinGroup, v0-9."""
         handler = self._of_kind(request, join.join_group, classic_members.join_group)
+        if request.group_id in self.state.share_groups:
+            handler = join.join_share_group
         return self._handle(handler, join.refuse_join, token, context, request, now)
 
     def sync_group(
@@ -207,6 +232,48 @@ class GroupShard:
         except KafkaError as refusal:
             assert step.output == Output(), ("a refusal changes nothing", step.output)
             step.reply(token, heartbeat.refuse_heartbeat(refusal))
+        return step.output
+
+    def share_group_heartbeat(
+        self,
+        token: Token,
+        context: RequestContext,
+        request: ShareGroupHeartbeatRequest,
+        now: Instant,
+    ) -> Output:
+        """ShareGroupHeartbeat, v1. Its effect may be an `InitializeState`."""
+        step = Step(self.state, now)
+        try:
+            share_heartbeat.share_group_heartbeat(step, token, context, request)
+        except KafkaError as refusal:
+            assert step.output == Output(), ("a refusal changes nothing", step.output)
+            step.reply(token, share_heartbeat.refuse_heartbeat(refusal))
+        return step.output
+
+    def plan(
+        self,
+        planned_by: Handler[RequestT],
+        token: Token,
+        context: RequestContext,
+        group_id: str,
+        request: RequestT,
+        now: Instant,
+    ) -> Output:
+        """Plan a request with a function of `share_group.offsets`, answered by its `Plan`."""
+        step = Step(self.state, now)
+        try:
+            planned_by(step, token, context, request)
+        except KafkaError as refusal:
+            assert step.output == Output(), ("a refusal changes nothing", step.output)
+            step.reply(token, share_offsets.refuse_plan(context, group_id, refusal))
+        return step.output
+
+    def on_share_state(
+        self, group_id: str, done: Partitions, refused: Partitions, now: Instant
+    ) -> Output:
+        """Note the results of an `InitializeState`."""
+        step = Step(self.state, now)
+        initialization.on_results(step, group_id, done, refused)
         return step.output
 
     # Offsets. From v10 a request names topics by id, and the caller fills in each `name` (empty if
@@ -276,6 +343,14 @@ class GroupShard:
         administration.describe_consumer_group(step, token, group_id)
         return step.output
 
+    def describe_share_group(
+        self, token: Token, context: RequestContext, group_id: str, now: Instant
+    ) -> Output:
+        """One group of a ShareGroupDescribe, v1, answered by its DescribedGroup."""
+        step = Step(self.state, now)
+        share_administration.describe_share_group(step, token, group_id)
+        return step.output
+
     def list_groups(
         self,
         token: Token,
@@ -310,6 +385,8 @@ class GroupShard:
         """Remove the offsets that were committed for a topic before its deletion."""
         step = Step(self.state, Instant(now_ms=TIMELESS.now_ms, timestamp_ms=timestamp_ms))
         offsets.remove_topic(step, topic, topic_id)
+        for share_group in self.state.share_groups.values():
+            initialization.forget_topics(step, share_group, {topic_id})
         return step.output
 
     def on_topics_changed(self) -> None:
@@ -340,6 +417,10 @@ class GroupShard:
         consumer_group = self.state.consumer_groups.get(deadline.group_id)
         if consumer_group is not None:
             on_consumer_deadline(step, consumer_group, deadline)
+            return
+        share_group = self.state.share_groups.get(deadline.group_id)
+        if share_group is not None:
+            on_share_deadline(step, share_group, deadline)
             return
         group = self.state.groups.get(deadline.group_id)
         if group is None:
@@ -381,6 +462,17 @@ class GroupShard:
         assert step.output == Output(), ("a refusal changes nothing", step.output)
         step.reply(token, refuse(context, request, code))
         return step.output
+
+
+def on_share_deadline(step: Step, group: ShareGroup, deadline: Deadline) -> None:
+    """Act on a deadline of a share group."""
+    match deadline.kind:
+        case DeadlineKind.SHARE_SESSION:
+            share_departures.on_session_deadline(step, group, deadline.member_id)
+        case DeadlineKind.ASSIGNING:
+            share_targets.go_on_assigning(step, group)
+        case _:
+            pass  # A group of another kind had this name when the deadline was set.
 
 
 def on_consumer_deadline(step: Step, group: ConsumerGroup, deadline: Deadline) -> None:

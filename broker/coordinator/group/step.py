@@ -4,7 +4,7 @@ Handlers take a `Step`, so that every change of state, record, reply and deadlin
 through one object, and no handler must pass results through its callers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -26,9 +26,11 @@ from broker.coordinator.output import (
     Waiting,
     record_size_bytes,
 )
+from broker.coordinator.share_group.config import ShareGroupConfig
+from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.timers import Timers
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.features import GROUP_VERSION
+from broker.metadata.features import GROUP_VERSION, SHARE_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.configs import GROUP_RESOURCE
 
@@ -48,6 +50,7 @@ class DeadlineKind(Enum):
     CLASSIC_SYNC = "a classic member's time to sync in a consumer group"
     MATCHING = "the rest of the topics for a pattern"
     ASSIGNING = "the rest of the targets"
+    SHARE_SESSION = "a share group member's session"
 
 
 class Deadline(NamedTuple):
@@ -70,12 +73,13 @@ class ShardState:
     """The whole state of a shard, as tables:
 
     groups            group id -> classic group, persisted by records of type 2
-    consumer_groups   group id -> consumer group, persisted by records of types 3 and 5 to 16
+    consumer_groups   group id -> consumer group, persisted by records of types 3, 5 to 8 and 16
+    share_groups      group id -> share group, persisted by records of types 10 to 15
     offsets           (group id, topic, partition) -> committed and pending offsets, types 0 and 1
     timers            deadlines; soft state
     parked            token -> the group and member of a parked request; soft state
 
-    Invariant: a group id is in at most one of `groups` and `consumer_groups`.
+    Invariant: a group id is in at most one of the three tables of groups.
     """
 
     config: GroupConfig
@@ -87,8 +91,18 @@ class ShardState:
     timers: Timers[Deadline] = field(default_factory=Timers)
     parked: dict[Token, Parked] = field(default_factory=dict)
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
+    share_groups: dict[str, ShareGroup] = field(default_factory=dict)
     topics_version: int = 0
     """A counter of changes of the cluster's topics."""
+
+    def has_other_group(self, group_id: str, *, than: Mapping[str, object]) -> bool:
+        """Return True if a table other than this one has the group."""
+        tables: tuple[Mapping[str, object], ...] = (
+            self.groups,
+            self.consumer_groups,
+            self.share_groups,
+        )
+        return any(group_id in table for table in tables if table is not than)
 
 
 @dataclass(slots=True)
@@ -124,10 +138,36 @@ class Step:
         """Return the consumer group; raise GROUP_ID_NOT_FOUND."""
         group = self.shard.consumer_groups.get(group_id)
         if group is None:
-            is_other = group_id in self.shard.groups
+            is_other = self.shard.has_other_group(group_id, than=self.shard.consumer_groups)
             reason = "is not a consumer group" if is_other else "not found"
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         return group
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Return the share group; raise GROUP_ID_NOT_FOUND."""
+        group = self.shard.share_groups.get(group_id)
+        if group is None:
+            is_other = self.shard.has_other_group(group_id, than=self.shard.share_groups)
+            reason = "is not a share group" if is_other else "not found"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        return group
+
+    def validate_share_groups(self) -> None:
+        """Raise UNSUPPORTED_VERSION if the cluster's features do not allow share groups."""
+        if self.shard.image().features.get(SHARE_VERSION, 0) < 1:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The version of API is not supported.")
+
+    def validate_no_share_group(self, group_id: str) -> None:
+        """Raise GROUP_ID_NOT_FOUND for a share group, which commits no offsets."""
+        if group_id in self.shard.share_groups:
+            raise KafkaError(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group."
+            )
+
+    def share_config(self, group_id: str) -> ShareGroupConfig:
+        """Return the settings of a share group."""
+        settings = self.shard.image().configs.settings_of(GROUP_RESOURCE, group_id)
+        return self.shard.config.share.of_group(settings)
 
     def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """Return the settings of a consumer group."""

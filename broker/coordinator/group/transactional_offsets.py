@@ -63,6 +63,7 @@ def commit_in_transaction(
 ) -> None:
     """Write the offsets as a part of the producer's transaction."""
     member, group = None, None
+    step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
     if consumer_group is None:
         group = committing_group(step, request)

@@ -56,7 +56,12 @@ class Requests:
         validate_partition(key)
         validate_state_epoch(state, wanted.state_epoch)
         validate_topic(key, self._partition_count)
+        if wanted.start_offset < UNINITIALIZED:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The start offset is negative.")
         is_set = wanted.start_offset != UNINITIALIZED
+        if state is not None and not is_set and NO_EPOCH != wanted.state_epoch == state.state_epoch:
+            # A repeated or late request: what was delivered since the first one must not be lost.
+            return initialize_share_group_state.PartitionResult(partition=key.partition)
         begun = SharePartition(
             snapshot_epoch=0 if state is None else state.snapshot_epoch + 1,
             state_epoch=wanted.state_epoch,

@@ -7,6 +7,7 @@ from typing import Protocol
 from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.metadata.control.sessions import Sessions
+from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit
 from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_AT_FORMAT
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY
@@ -90,6 +91,8 @@ class ControllerConfig:
     """Returns all settings of a topic with these own settings, for the answer of CreateTopics."""
     validate_broker_settings: Callable[[Mapping[str, str]], None] = accept_any
     """Raises INVALID_CONFIG or INVALID_REQUEST for invalid dynamic broker settings."""
+    group_limits: Mapping[str, GroupLimit] = field(default_factory=lambda: dict(GROUP_LIMITS))
+    """The bounds of the settings of groups."""
     broker_list_default: Callable[[str], str | None] = no_list
     """Returns the default of a broker setting of type LIST, None for other types."""
 

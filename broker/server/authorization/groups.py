@@ -1,16 +1,15 @@
 """Groups: membership, committed offsets, descriptions."""
 
+from collections.abc import Callable
 from typing import Any
 
 from broker.errors import ErrorCode
 from broker.protocol.message import Message
 from broker.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
 from broker.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumers
 from broker.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
@@ -57,16 +56,21 @@ def of_member(response: type[Message]) -> Check:
     return check
 
 
-def check_consumer_group_heartbeat(
-    access: Access, request: ConsumerGroupHeartbeatRequest, api_version: int
-) -> Verdict:
-    """READ on the group, DESCRIBE on each topic that is subscribed to by name."""
-    if not access.may(AclOperation.READ, GROUP, request.group_id):
-        return with_code(ConsumerGroupHeartbeatResponse, GROUP_DENIED)
-    for name in request.subscribed_topic_names or ():
-        if not access.may(AclOperation.DESCRIBE, TOPIC, name):
-            return with_code(ConsumerGroupHeartbeatResponse, DENIED)
-    return None
+def of_heartbeat(response: type[Message]) -> Check:
+    """Return a check: READ on the group, DESCRIBE on each topic subscribed to by name."""
+
+    def check(access: Access, request: Any, api_version: int) -> Verdict:
+        if not access.may(AclOperation.READ, GROUP, request.group_id):
+            return with_code(response, GROUP_DENIED)
+        for name in request.subscribed_topic_names or ():
+            if not access.may(AclOperation.DESCRIBE, TOPIC, name):
+                return with_code(response, DENIED)
+        return None
+
+    return check
+
+
+check_consumer_group_heartbeat = of_heartbeat(ConsumerGroupHeartbeatResponse)
 
 
 def check_list_groups(access: Access, request: ListGroupsRequest, api_version: int) -> Verdict:
@@ -84,7 +88,7 @@ def check_list_groups(access: Access, request: ListGroupsRequest, api_version: i
     return Narrowed(complete)
 
 
-def _with_operations(check: Check, groups: str = "groups") -> Check:
+def with_operations(check: Check, groups: str = "groups") -> Check:
     """Add the authorised operations to a description, if they are asked for."""
 
     def checked(access: Access, request: Any, api_version: int) -> Verdict:
@@ -105,7 +109,7 @@ def _with_operations(check: Check, groups: str = "groups") -> Check:
     return checked
 
 
-check_describe_groups = _with_operations(
+check_describe_groups = with_operations(
     OnEach(
         entries="groups",
         operation=AclOperation.DESCRIBE,
@@ -129,7 +133,7 @@ check_delete_groups = OnEach(
     refuse=lambda name: DeletableGroupResult(group_id=name, error_code=GROUP_DENIED),
 )
 
-_describe_consumer_groups = _with_operations(
+_describe_consumer_groups = with_operations(
     OnEach(
         entries="group_ids",
         operation=AclOperation.DESCRIBE,
@@ -144,38 +148,50 @@ _describe_consumer_groups = _with_operations(
 )
 
 
-def check_consumer_group_describe(
-    access: Access, request: ConsumerGroupDescribeRequest, api_version: int
-) -> Verdict:
-    """DESCRIBE on each group, and on every topic that the group's members use."""
-    verdict = _describe_consumer_groups(access, request, api_version)
-    if isinstance(verdict, Refused):
-        return verdict
-    first = verdict
+def hiding_topics(check: Check, described: Callable[..., Any]) -> Check:
+    """Add DESCRIBE on every topic that the group's members use."""
 
-    def complete(answer: ConsumerGroupDescribeResponse) -> None:
-        answer.groups = [_without_hidden_topics(access, group) for group in answer.groups]
-        if isinstance(first, Narrowed):
-            first.complete(answer)
+    def checked(access: Access, request: Any, api_version: int) -> Verdict:
+        verdict = check(access, request, api_version)
+        if isinstance(verdict, Refused):
+            return verdict
 
-    return Narrowed(complete)
+        def complete(answer: Any) -> None:
+            answer.groups = [
+                group
+                if _may_see_topics(access, group)
+                else described(
+                    group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
+                )
+                for group in answer.groups
+            ]
+            if isinstance(verdict, Narrowed):
+                verdict.complete(answer)
+
+        return Narrowed(complete)
+
+    return checked
 
 
-def _without_hidden_topics(access: Access, group: DescribedConsumers) -> DescribedConsumers:
+def _may_see_topics(access: Access, group: Any) -> bool:
     names = {
         name
         for member in group.members
         for name in (
             *member.subscribed_topic_names,
             *(each.topic_name for each in member.assignment.topic_partitions),
-            *(each.topic_name for each in member.target_assignment.topic_partitions),
         )
     }
-    if all(access.can_see(AclOperation.DESCRIBE, TOPIC, name) for name in sorted(names)):
-        return group
-    return DescribedConsumers(
-        group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
-    )
+    if group.members and hasattr(group.members[0], "target_assignment"):
+        names |= {
+            each.topic_name
+            for member in group.members
+            for each in member.target_assignment.topic_partitions
+        }
+    return all(access.can_see(AclOperation.DESCRIBE, TOPIC, name) for name in sorted(names))
+
+
+check_consumer_group_describe = hiding_topics(_describe_consumer_groups, DescribedConsumers)
 
 
 # --- offsets ---

@@ -48,6 +48,13 @@ from broker.server.authorization.groups import (
 )
 from broker.server.authorization.offset_fetch import check_offset_fetch
 from broker.server.authorization.share_data import check_share_acknowledge, check_share_fetch
+from broker.server.authorization.share_groups import (
+    check_alter_share_group_offsets,
+    check_delete_share_group_offsets,
+    check_describe_share_group_offsets,
+    check_share_group_describe,
+    check_share_group_heartbeat,
+)
 from broker.server.authorization.share_state import of_brokers
 from broker.server.authorization.topics import (
     check_create_partitions,
@@ -81,6 +88,11 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: check_offset_for_leader_epoch,
     ApiKey.DELETE_RECORDS: check_delete_records,
     ApiKey.DESCRIBE_PRODUCERS: check_describe_producers,
+    ApiKey.SHARE_GROUP_HEARTBEAT: check_share_group_heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: check_share_group_describe,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: check_describe_share_group_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: check_alter_share_group_offsets,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: check_delete_share_group_offsets,
     ApiKey.SHARE_FETCH: check_share_fetch,
     ApiKey.SHARE_ACKNOWLEDGE: check_share_acknowledge,
     # Groups.

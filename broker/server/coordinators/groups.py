@@ -1,13 +1,17 @@
 """The group shards: one for each partition of `__consumer_offsets` that this broker leads."""
 
+import logging
+
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
 from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.share_group.initialization import InitializeState
 from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
-from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.metadata.features import SHARE_VERSION
+from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from broker.model import TopicPartition
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.control import EndMarker
@@ -15,21 +19,60 @@ from broker.server.clock import Random
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.shard_loading import load_with_transactions
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
 from broker.server.network.dispatch import RequestContext
+
+log = logging.getLogger("millrace.groups")
 
 
 class Groups(Shards[GroupShard]):
     """Every group shard this broker owns."""
 
-    def __init__(self, parts: ShardParts, config: GroupConfig, random_source: Random) -> None:
+    def __init__(
+        self,
+        parts: ShardParts,
+        config: GroupConfig,
+        random_source: Random,
+        calls: ShareStateCalls,
+    ) -> None:
+        self._calls = calls
         kind = ShardKind(
             CONSUMER_OFFSETS,
             make=lambda: GroupShard(config, random_source, lambda: parts.metadata.image),
             refuse=refuse,
             commit_timeout_ms=config.commit_timeout_ms,
+            begin=self._initialize_share_state,
             load=load_with_transactions,
         )
         super().__init__(parts, kind)
+
+    # --- share groups ---
+
+    @property
+    def lacks_share_coordinator(self) -> bool:
+        """True if there may be share groups, but not the topic of their state."""
+        image = self._metadata.image
+        is_enabled = image.features.get(SHARE_VERSION, 0) > 0
+        return is_enabled and SHARE_GROUP_STATE not in image.topics.by_name
+
+    def _initialize_share_state(self, number: int, effect: InitializeState) -> None:
+        """Have state begun, and tell the shard that wants it, if it is still the same one."""
+        shard = self._shards.get(number)
+        asked = self._calls.initialize(effect)
+
+        def tell() -> None:
+            if shard is not None and self._shards.get(number) is shard:
+                done, refused = divided(asked.value)
+                for (topic_id, partition), result in refused.items():
+                    log.warning(
+                        "share state cannot begin group=%s topic_id=%s partition=%d error=%s",
+                        effect.group_id, topic_id.hex(), partition, result.error_message,
+                    )  # fmt: skip
+                now = self._now()
+                output = shard.on_share_state(effect.group_id, done, by_topic(refused), now)
+                self._run(number, output)
+
+        asked.when_done(tell)
 
     # --- transactions ---
 

@@ -1,11 +1,11 @@
 """The settings of each share group, as the metadata has them at the moment."""
 
+from broker.metadata.features import SHARE_VERSION
 from broker.metadata.parts.configs import GROUP_RESOURCE
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.share.group_settings import ShareGroupSettings, ShareLeaderConfig
 
 MAX_KNOWN = 1_000
-SHARE_VERSION = "share.version"
 
 
 class ShareSettings:

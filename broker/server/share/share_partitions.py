@@ -94,20 +94,22 @@ class SharePartitions:
                 )
 
     def release(self, session: ShareSession) -> None:
-        """Give back everything that a member has: its session has ended."""
+        """Give back everything that a member has: its session is closed.
+
+        The share-partitions of a group without a session end, so that its next member reads their
+        state, which may have been altered meanwhile.
+        """
         group_id, member_id = session.key
         for key in session.partitions:
             led = self.find(group_id, key)
             if led is not None:
                 led.release(member_id)
+        self.end_if_unused(group_id)
 
     def on_connection_closed(self, connection: Connection) -> None:
         """End the sessions of a connection, and what a group without sessions leaves."""
-        closed = self.sessions.close_all_of(connection)
-        for session in closed:
+        for session in self.sessions.close_all_of(connection):
             self.release(session)
-        for group_id in dict.fromkeys(session.key.group_id for session in closed):
-            self.end_if_unused(group_id)
 
     def end_if_unused(self, group_id: str) -> None:
         """End the share-partitions of a group that has no session here."""

@@ -8,7 +8,7 @@ import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.log.topic_settings import TOPIC_SETTINGS, SettingValue
-from broker.metadata.control.settings.rules import GROUP_SETTINGS
+from broker.metadata.control.settings.groups import GROUP_LIMITS, GROUP_SETTINGS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "defaults.md").read_text()
@@ -71,8 +71,8 @@ def test_every_type_is_kafkas(kind: str) -> None:
 
 
 def test_groups_have_kafkas_settings_but_for_those_that_are_told() -> None:
-    lacking = sorted(kafka_defaults("group").keys() - GROUP_SETTINGS.keys())
-    assert GROUP_SETTINGS.keys() <= kafka_defaults("group").keys()
+    lacking = sorted(kafka_defaults("group").keys() - GROUP_SETTINGS)
+    assert kafka_defaults("group").keys() >= GROUP_SETTINGS
     told = {
         name.removesuffix("*"): int(kafka.split()[0])
         for name, kafka, _ in told_differences("Groups")
@@ -80,6 +80,6 @@ def test_groups_have_kafkas_settings_but_for_those_that_are_told() -> None:
     assert [name for name in lacking if not name.startswith(tuple(told))] == []
     for prefix, count in told.items():
         assert len([name for name in lacking if name.startswith(prefix)]) == count
-    for name in GROUP_SETTINGS:
+    for name in GROUP_LIMITS:
         # A group has the default of its broker.
         assert kafka_defaults("group")[name] == kafka_defaults("broker")[f"group.{name}"]

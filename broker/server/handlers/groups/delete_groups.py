@@ -2,30 +2,59 @@
 
 from functools import partial
 
-from broker.errors import KafkaError
+from broker.coordinator.share_group.offsets import Plan, begin_to_delete_group
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
 from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.share_state_calls import Results, ShareStateCalls, divided
+from broker.server.handlers.share_groups.plans import ask
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
 
 
 class DeleteGroups:
-    """Asks each group's shard."""
+    """Asks each group's shard; before that, the share coordinator to forget the state of one."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: Groups, share_state_calls: ShareStateCalls) -> None:
         self._groups = groups
+        self._calls = share_state_calls
 
     def handle(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[Answer]:
         """Delete each group in its own shard."""
+        names = list(dict.fromkeys(request.groups_names))
         questions = yield from each(
-            dict.fromkeys(request.groups_names), partial(self._ask, context)
+            names, lambda name: ask(self._groups, context, begin_to_delete_group, name, name)
+        )
+        plans = yield from all_values(questions)
+        deletions = yield from each(plans, self._forget_state)
+        outcomes = yield from all_values(deletions)
+        questions = yield from each(
+            zip(names, outcomes, strict=True), partial(self._delete, context)
         )
         results = yield from all_values(questions)
         return DeleteGroupsResponse(results=results)
+
+    def _forget_state(self, plan: Plan) -> Later:
+        """Return an event with the error that a group cannot be deleted with, or the results."""
+        if plan.error_code or not plan.partitions:
+            return happened(plan.error_code)
+        return self._calls.delete(plan.group_id, plan.partitions)
+
+    def _delete(self, context: RequestContext, group: tuple[str, ErrorCode | Results]) -> Later:
+        name, outcome = group
+        code: int = ErrorCode.NONE
+        if isinstance(outcome, ErrorCode):
+            code = outcome
+        else:
+            _, refused = divided(outcome)
+            code = next((each.error_code for each in refused.values()), ErrorCode.NONE)
+        if code:
+            return happened(DeletableGroupResult(group_id=name, error_code=code))
+        return self._ask(context, name)
 
     def _ask(self, context: RequestContext, group_id: str) -> Later:
         try:

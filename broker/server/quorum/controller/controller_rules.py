@@ -57,6 +57,7 @@ def controller_config(
         log=config.log,
         describe_topic_settings=describe,
         validate_broker_settings=validate_dynamic_settings,
+        group_limits=config.group_limits,
         broker_list_default=_list_default,
     )
 

@@ -64,7 +64,10 @@ class Coordinator:
         self.log.producers.requires_verification = True
         self.metadata: Any = SimpleNamespace(image=node.image)
         self.groups = Groups(
-            ShardParts(node.loop, node.clock, self.metadata, node.partitions), GroupConfig(), None
+            ShardParts(node.loop, node.clock, self.metadata, node.partitions),
+            GroupConfig(),
+            None,
+            None,
         )
         self.groups.follow_partitions()
         verifier = self.transactions.verifier(node.loop, node.image, node.partitions)

@@ -1,0 +1,174 @@
+"""Share groups: membership, descriptions, offsets (KIP-932)."""
+
+from broker.errors import ErrorCode
+from broker.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from broker.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from broker.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from broker.protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeResponse,
+)
+from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from broker.security.acls import AclOperation
+from broker.server.authorization.access import GROUP, TOPIC, Access
+from broker.server.authorization.data import DENIED
+from broker.server.authorization.groups import (
+    GROUP_DENIED,
+    hiding_topics,
+    of_heartbeat,
+    with_operations,
+)
+from broker.server.authorization.verdicts import (
+    Narrowed,
+    OnEach,
+    Refused,
+    Verdict,
+    divide,
+    with_code,
+)
+
+check_share_group_heartbeat = of_heartbeat(ShareGroupHeartbeatResponse)
+
+check_share_group_describe = hiding_topics(
+    with_operations(
+        OnEach(
+            entries="group_ids",
+            operation=AclOperation.DESCRIBE,
+            kind=GROUP,
+            response=ShareGroupDescribeResponse,
+            answers="groups",
+            name_of=str,
+            refuse=lambda name: DescribedGroup(
+                group_id=name, error_code=GROUP_DENIED, error_message=None
+            ),
+        )
+    ),
+    DescribedGroup,
+)
+
+_alter_topics = OnEach(
+    entries="topics",
+    operation=AclOperation.READ,
+    kind=TOPIC,
+    response=AlterShareGroupOffsetsResponse,
+    answers="responses",
+    name_of=lambda topic: topic.topic_name,
+    refuse=lambda topic: _not_altered(topic),
+)
+
+
+def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        partitions=[
+            AlterShareGroupOffsetsResponsePartition(
+                partition_index=each.partition_index, error_code=DENIED
+            )
+            for each in topic.partitions
+        ],
+    )
+
+
+def check_alter_share_group_offsets(
+    access: Access, request: AlterShareGroupOffsetsRequest, api_version: int
+) -> Verdict:
+    """READ on the group, READ on each topic."""
+    if not access.may(AclOperation.READ, GROUP, request.group_id):
+        return with_code(AlterShareGroupOffsetsResponse, GROUP_DENIED)
+    return _alter_topics(access, request, api_version)
+
+
+_delete_topics = OnEach(
+    entries="topics",
+    operation=AclOperation.READ,
+    kind=TOPIC,
+    response=DeleteShareGroupOffsetsResponse,
+    answers="responses",
+    name_of=lambda topic: topic.topic_name,
+    refuse=lambda topic: DeleteShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name, error_code=DENIED
+    ),
+)
+
+
+def check_delete_share_group_offsets(
+    access: Access, request: DeleteShareGroupOffsetsRequest, api_version: int
+) -> Verdict:
+    """DELETE on the group, READ on each topic."""
+    if not access.may(AclOperation.DELETE, GROUP, request.group_id):
+        return with_code(DeleteShareGroupOffsetsResponse, GROUP_DENIED)
+    return _delete_topics(access, request, api_version)
+
+
+_describe_groups = OnEach(
+    entries="groups",
+    operation=AclOperation.DESCRIBE,
+    kind=GROUP,
+    response=DescribeShareGroupOffsetsResponse,
+    answers="groups",
+    name_of=lambda group: group.group_id,
+    refuse=lambda group: DescribeShareGroupOffsetsResponseGroup(
+        group_id=group.group_id, error_code=GROUP_DENIED
+    ),
+)
+
+
+def check_describe_share_group_offsets(
+    access: Access, request: DescribeShareGroupOffsetsRequest, api_version: int
+) -> Verdict:
+    """DESCRIBE on each group, and on each topic; of all topics only the allowed ones are told."""
+    verdict = _describe_groups(access, request, api_version)
+    if isinstance(verdict, Refused):
+        return verdict
+    denied: dict[str, list[DescribeShareGroupOffsetsRequestTopic]] = {}
+    for group in request.groups:
+        if group.topics is not None:
+            group.topics, denied[group.group_id] = divide(
+                group.topics,
+                lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.topic_name),
+            )
+
+    def complete(answer: DescribeShareGroupOffsetsResponse) -> None:
+        for group in answer.groups:
+            group.topics = [
+                topic
+                for topic in group.topics
+                if access.can_see(AclOperation.DESCRIBE, TOPIC, topic.topic_name)
+            ]
+            if group.error_code == ErrorCode.NONE:
+                group.topics += [_not_described(each) for each in denied.get(group.group_id, ())]
+        if isinstance(verdict, Narrowed):
+            verdict.complete(answer)
+
+    return Narrowed(complete)
+
+
+def _not_described(
+    topic: DescribeShareGroupOffsetsRequestTopic,
+) -> DescribeShareGroupOffsetsResponseTopic:
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        partitions=[
+            DescribeShareGroupOffsetsResponsePartition(
+                partition_index=index, start_offset=-1, error_code=DENIED
+            )
+            for index in topic.partitions
+        ],
+    )

@@ -1,0 +1,98 @@
+"""Connections to other brokers by their ids, for requests that are worth one attempt each.
+
+The answer is None if the broker is gone, has another address since, or does not answer in time.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from broker.protocol.message import Message
+from broker.server.cluster.cluster_view import find_live
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.client_connection import ClientConnection
+
+OnAnswer = Callable[[Message | None], None]
+
+
+class PeersParts(NamedTuple):
+    """The objects that the peers work with."""
+
+    loop: asyncio.AbstractEventLoop
+    metadata: ClusterMetadata
+    connect: Callable[[tuple[str, int]], ClientConnection]
+    listener_name: str
+    """The listener by which brokers reach each other."""
+
+
+class _Peer:
+    """One broker, and the questions that it has not answered."""
+
+    __slots__ = ("connection", "waiting")
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.waiting: dict[object, OnAnswer] = {}
+
+    def answer(self, question: object, answer: Message | None) -> None:
+        on_answer = self.waiting.pop(question, None)
+        if on_answer is not None:
+            on_answer(answer)
+
+
+class Peers:
+    """See the module."""
+
+    def __init__(self, parts: PeersParts) -> None:
+        self._loop, self._metadata, self._connect, self._listener_name = parts
+        self._peers: dict[int, _Peer] = {}
+
+    def ask(
+        self,
+        broker_id: int,
+        request: Message,
+        api_version: int,
+        timeout_ms: int,
+        on_answer: OnAnswer,
+    ) -> None:
+        """Ask a broker, which may be this one; `on_answer` is called once, later."""
+        peer = self._peer(broker_id)
+        if peer is None:
+            self._loop.call_soon(on_answer, None)
+            return
+        question = object()
+        peer.waiting[question] = on_answer
+        peer.connection.ask(request, api_version, timeout_ms, partial(peer.answer, question))
+
+    def _peer(self, broker_id: int) -> _Peer | None:
+        address = self._address_of(broker_id)
+        if address is None:
+            return None
+        peer = self._peers.get(broker_id)
+        if peer is None or peer.connection.address != address:
+            if peer is not None:
+                self._drop(broker_id)
+            peer = self._peers[broker_id] = _Peer(self._connect(address))
+        return peer
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        found = find_live(self._metadata.image.brokers, broker_id, self._listener_name)
+        return None if found is None else (found.host, found.port)
+
+    def on_brokers_changed(self) -> None:
+        """Stop waiting for answers of brokers that are gone, or that have another address."""
+        for broker_id, peer in list(self._peers.items()):
+            if self._address_of(broker_id) != peer.connection.address:
+                self._drop(broker_id)
+
+    def _drop(self, broker_id: int) -> None:
+        peer = self._peers.pop(broker_id)
+        peer.connection.close()
+        for question in list(peer.waiting):
+            self._loop.call_soon(peer.answer, question, None)
+
+    def stop(self) -> None:
+        """Close all connections; nobody is answered."""
+        for peer in self._peers.values():
+            peer.connection.close()
