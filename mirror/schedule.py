@@ -6,7 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from confluent_kafka import KafkaException
+
 from connect.clock import now_ms
+from connect.definitions.concealing import places
+from millrace.connect import ConnectException
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +74,11 @@ class Schedule:
         try:
             duty.action()
         # The outermost edge of the thread: the cluster may be reachable next time.
-        except Exception:
-            log.warning("%s failed schedule=%s", duty.what, self._name, exc_info=True)
+        except Exception as error:  # noqa: BLE001
+            is_known = isinstance(error, ConnectException | KafkaException)
+            # What a mistake says may show a setting's value; its places do not.
+            told = f"error={error}" if is_known else f"\n{places(error)}"
+            log.warning("%s failed schedule=%s %s", duty.what, self._name, told)
             retry_ms = min(_RETRY_MS << min(duty.failures, 10), _LONGEST_RETRY_MS)
             duty.failures += 1
             duty.due_ms = now_ms() + min(retry_ms, duty.interval_ms or retry_ms)

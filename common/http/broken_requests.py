@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from aiohttp import web, web_urldispatcher
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
@@ -41,3 +42,18 @@ def quiet_logger() -> logging.Logger:
     if not any(isinstance(each, BrokenRequests) for each in logger.filters):
         logger.addFilter(BrokenRequests())
     return logger
+
+
+class _UnknownExpectation(web.HTTPExpectationFailed):
+    def __init__(self, *, text: str) -> None:
+        # A header may have bytes that are no UTF-8.
+        super().__init__(text=text.encode("utf-8", "backslashreplace").decode())
+
+
+def answer_odd_expectations() -> None:
+    """Have aiohttp answer 417 to every `Expect` that it does not know.
+
+    Its default handler repeats the header in the answer, and ends in a UnicodeEncodeError (500,
+    with a stack trace) if the header is no text. It runs before every middleware.
+    """
+    web_urldispatcher.HTTPExpectationFailed = _UnknownExpectation  # type: ignore[attr-defined, assignment]

@@ -8,7 +8,7 @@ from typing import Final, cast
 from aiohttp import web
 
 from common.http.accepting import ProtocolServer, bound_to
-from common.http.broken_requests import quiet_logger
+from common.http.broken_requests import answer_odd_expectations, quiet_logger
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
 
 SILENT_SECONDS: Final = 30.0
@@ -24,6 +24,7 @@ State = Callable[[web.Request], Awaitable[tuple[Sequence[str], Mapping[str, str]
 
 def runner_of(app: web.Application, shutdown_seconds: float = 60.0) -> web.AppRunner:
     """Return what serves an application and gives up silent clients."""
+    answer_odd_expectations()
     return web.AppRunner(
         app,
         access_log=None,

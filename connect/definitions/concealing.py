@@ -35,6 +35,10 @@ class Concealing:
         """Return the trace of an error in which no value is seen: what a log may hold of it."""
         return self.text("".join(traceback.format_exception(error)))
 
+    def error(self, error: BaseException) -> str:
+        """Return what an error says, with its kind, and no value."""
+        return self.text(f"{type(error).__name__}: {error}")
+
     def all(self, shown: Any) -> Any:
         """Return what JSON holds with every text in it concealed, names too."""
         match shown:
@@ -56,3 +60,16 @@ class Concealing:
 
 
 NOTHING: Final = Concealing({})
+
+
+def places(error: BaseException) -> str:
+    """Return the trace of an error without what it says: of a configuration nobody knows here."""
+    found: traceback.TracebackException | None
+    found = traceback.TracebackException.from_exception(error)
+    parts = []
+    while found is not None:
+        kind = getattr(found, "exc_type_str", None) or getattr(found.exc_type, "__name__", "")
+        lines = "".join(found.stack.format())
+        parts.append(f"Traceback (most recent call last):\n{lines}{kind}\n")
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    return "\n".join(reversed(parts))

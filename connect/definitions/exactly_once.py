@@ -7,6 +7,7 @@ are Kafka Connect's (DistributedHerder).
 import logging
 from collections.abc import Mapping
 
+from connect.definitions.concealing import places
 from millrace.connect.config.config_def import ConfigValue
 from millrace.connect.connectors import (
     ConnectorTransactionBoundaries,
@@ -77,7 +78,9 @@ def _boundary_errors(connector: type[SourceConnector], config: Mapping[str, str]
 
 
 def _unexpected(error: Exception) -> str:
-    log.error("connector failed while its exactly-once support was asked for", exc_info=error)
+    # What it says may show a secret; in the answer that is concealed.
+    what = "connector failed while its exactly-once support was asked for"
+    log.error("%s\n%s", what, places(error))
     said = str(error).strip()
     reason = f": {said}" if said else "; please see the worker logs for more details."
     return f"An unexpected error occurred during validation{reason}"

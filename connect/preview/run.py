@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from connect.definitions import secrets
 from connect.definitions.concealing import HIDDEN, Concealing
+from connect.definitions.plugin_errors import concealed
 from connect.definitions.validation import connector_class, definition_of
 from connect.errors.tolerance import ErrorSettings
 from connect.herder.names import RefusalError, bad_request
@@ -83,8 +84,9 @@ class _Preview(threading.Thread):
         self._places = places
         self._call = Caller()
         self._seen = Seen.begun(partial(shown.clean, self._concealing))
-        self._connector = connector_class(environment.plugins, self._config)()
-        self._reading = self._reading_of()
+        with concealed(self._concealing, "the preview"):
+            self._connector = connector_class(environment.plugins, self._config)()
+            self._reading = self._reading_of()
         self._has_ended = threading.Event()
         self._has_place = threading.Lock()
         """Is taken by whoever gives the place back."""

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from connect.definitions import secrets
 from connect.definitions.concealing import Concealing
+from connect.definitions.plugin_errors import concealed
 from connect.definitions.validation import kind_of, require_valid, validate, version_of
 from connect.herder import requests
 from connect.herder.herder import Herder
@@ -85,7 +86,7 @@ class Desk:
         concealing = environment.concealing(config, variables)
         settings = environment.settings
         converters = {name: settings[name] for name in _CONVERTERS}
-        try:
+        with concealed(concealing, "the validation"):
             infos = validate(
                 self.plugins,
                 resolved,
@@ -94,8 +95,6 @@ class Desk:
                 is_exactly_once=settings.is_exactly_once,
                 wrong_files=file_mistakes,
             )
-        except RefusalError as error:
-            raise RefusalError(error.status, concealing.text(str(error))) from error
         written = Concealing(variables.written_for)
         return secrets.without_resolved(infos, config, resolved, written, concealing)
 

@@ -16,6 +16,7 @@ from common.http.bodies import reading_bodies
 from common.http.guarding import guarding, letting_pages_read
 from common.http.serving import Site, runner_of
 from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
+from connect.definitions.concealing import places
 from connect.herder.names import ElsewhereError, RefusalError
 from connect.rest.admin import Admin
 from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
@@ -160,7 +161,7 @@ def _error(request: web.Request, error: Exception) -> web.Response:
                 answered.headers["Allow"] = error.headers["Allow"]
             return answered
         case _:
-            log.error("request failed path=%s", request.path, exc_info=error)
+            log.error("request failed path=%s\n%s", request.path, places(error))
             return refusal(500, "an error of the worker itself")
 
 

@@ -14,8 +14,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from connect.definitions.plugin_errors import concealed
 from connect.definitions.validation import connector_class
-from connect.herder.names import RefusalError
 from connect.herder.offsets import (
     Offsets,
     offsets_body,
@@ -77,12 +77,8 @@ def _resolved(environment: Environment, config: Config) -> Iterator[dict[str, st
     """Yield a configuration with variables replaced; hide their values in raised errors."""
     variables = environment.variables(config)
     concealing = environment.concealing(config, variables)
-    try:
+    with concealed(concealing, f"the request for the offsets of {config.get('name')}"):
         yield filled(config, variables)
-    except ConnectException as error:
-        raise ConnectException(concealing.text(str(error))) from error
-    except RefusalError as error:
-        raise RefusalError(error.status, concealing.text(str(error))) from error
 
 
 def _change_source(

@@ -76,9 +76,14 @@ class Case(NamedTuple):
     steps: list[tuple[str, int, list[Any]]]
 
 
+def plain_names() -> st.SearchStrategy[str]:
+    """Names that are also names in Avro."""
+    return st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    names = draw(st.lists(NAMES, min_size=2, max_size=7, unique=True))
+def cases(draw: st.DrawFn, names_of: st.SearchStrategy[str] = NAMES) -> Case:
+    names = draw(st.lists(names_of, min_size=2, max_size=7, unique=True))
     count = draw(st.integers(1, min(2, len(names) - 1)))
     keys = [Column(name, draw(st.sampled_from(KEY_KINDS)), True, None) for name in names[:count]]
     others = [_other(draw, name) for name in names[count:]]

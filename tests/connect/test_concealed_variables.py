@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from connect.definitions.concealing import Concealing
+from connect.definitions.concealing import Concealing, places
 from millrace.testing import LocalBroker
 from tests.lib.connect_topics import produce
 from tests.lib.connect_worker import ConnectWorker, eventually
@@ -42,6 +42,27 @@ class TellingSource(SourceConnector):
 
     def alter_offsets(self, settings, offsets):
         raise ConnectException("it was told " + settings["word"])
+
+class BrokenSource(SourceConnector):
+    def _told(self, settings, where):
+        if settings.get("at") == where:
+            raise KeyError("it was told " + settings["word"])
+
+    def validate(self, settings):
+        self._told(settings, "validation")
+        return super().validate(settings)
+
+    def exactly_once_support(self, settings):
+        self._told(settings, "support")
+
+    def changed_by_reading(self, settings):
+        self._told(settings, "preview")
+
+    def alter_offsets(self, settings, offsets):
+        self._told(settings, "offsets")
+
+    def task_class(self):
+        return TellingTask
 
 class TellingTask(SourceTask):
     def start(self, settings):
@@ -151,6 +172,49 @@ def test_no_trace_and_no_tasks_settings_show_it(worker: ConnectWorker, at: str) 
     refused = unseen(worker.call("DELETE", f"/connectors/{at}/offsets"))
     assert (refused.status, "it was told" in refused.body["message"]) == (500, True)
     worker.call("DELETE", f"/connectors/{at}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["validation", "support", "preview", "offsets"])
+def test_no_mistake_of_a_plugin_shows_it(worker: ConnectWorker, at: str) -> None:
+    """What it raises is none of Connect's errors; the log of it is looked at by the fixture."""
+    config = {
+        "connector.class": "BrokenSource",
+        "word": "${env:SHOP_WORD}",
+        "exactly.once.support": "required" if at == "support" else "requested",
+        "at": at,
+    }
+    whole = {"name": at, **config}
+    path = "/connector-plugins/BrokenSource"
+    answers = [unseen(worker.call("PUT", f"{path}/config/validate", whole))]
+    if at == "preview":
+        answers.append(unseen(worker.call("POST", f"{path}/preview", whole)))
+    if at == "offsets":
+        worker.call(
+            "POST", "/connectors", {"name": at, "config": config, "initial_state": "STOPPED"}
+        )
+        worker.wait_for(at, connector="STOPPED")
+        answers.append(unseen(worker.call("DELETE", f"/connectors/{at}/offsets")))
+        worker.call("DELETE", f"/connectors/{at}")
+    assert "it was told " in json.dumps(answers[-1].body)
+    assert "KeyError" in worker.log()
+
+
+def test_a_trace_without_texts_has_the_places_and_kinds_of_all_errors() -> None:
+    def fails() -> None:
+        try:
+            int("wordofnobody")
+        except ValueError as error:
+            raise KeyError("wordofnobody") from error
+
+    with pytest.raises(KeyError) as raised:
+        fails()
+    shown = places(raised.value)
+    assert shown.index("ValueError") < shown.index("KeyError")
+    assert shown.count("in fails\n") == 2
+    assert "'wordofnobody'" not in shown.replace('int("wordofnobody")', "").replace(
+        'raise KeyError("wordofnobody")', ""
+    )
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import base64
 import datetime
 import decimal
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from connect.connectors.elasticsearch.settings import indices_of
@@ -34,6 +34,7 @@ _TYPES: Final = {
     Type.BYTES: "binary",
 }
 _LOGICAL: Final = {DATE: "date", TIME: "date", TIMESTAMP: "date", DECIMAL: "double"}
+_OBJECTS: Final = ("object", "nested")
 _TEXT: Final = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
 
 
@@ -221,21 +222,38 @@ def mapping_of(schema: Schema) -> dict[str, Any]:
 
 
 def missing_in(mapped: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a mapping lacks, at any depth, as a mapping.
+    """Return the properties that the mapping of an object lacks, at any depth.
 
-    If one side has a value where the other has an object, the mapping is not changed; Elasticsearch
-    then refuses the documents that do not fit.
+    An object that is there keeps its own parameters: Elasticsearch refuses a new field in a
+    `nested` object that is not called `nested` again. Where fields are no objects (`subobjects` is
+    false) their names have dots. If one side has a value where the other has an object, the mapping
+    is not changed; Elasticsearch then refuses the documents that do not fit.
     """
     missing: dict[str, Any] = {}
+    wanted = dict(_with_dots(wanted)) if mapped.get("subobjects") is False else wanted
     for name, one in wanted.items():
-        known = _mapped_at(mapped, name)
+        known = _mapped_at(mapped.get("properties", {}), name)
         if known is None:
             missing[name] = one
-        elif "properties" in known and "properties" in one:
-            inner = missing_in(known["properties"], one["properties"])
+        elif "properties" in one and _takes_fields(known):
+            inner = missing_in(known, one["properties"])
             if inner:
-                missing[name] = {"properties": inner}
+                missing[name] = {**known, "properties": inner}
     return missing
+
+
+def _takes_fields(known: Mapping[str, Any]) -> bool:
+    """Tell whether a mapping is that of an object whose fields are indexed."""
+    is_object = "properties" in known or known.get("type") in _OBJECTS
+    return is_object and known.get("enabled", True) is not False
+
+
+def _with_dots(wanted: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, one in wanted.items():
+        if "properties" in one:
+            yield from _with_dots(one["properties"], f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", one
 
 
 def _mapped_at(mapped: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:

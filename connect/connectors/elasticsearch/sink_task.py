@@ -226,9 +226,11 @@ class ElasticsearchSinkTask(SinkTask):
 
     def _map(self, index: str, schema: Schema) -> None:
         answer = self._client.indices.get_mapping(index=index)
-        mapped: dict[str, Any] = {}
+        # An alias may have several indices.
+        mapped: dict[str, Any] = {"properties": {}}
         for one in answer.values():
-            mapped |= one["mappings"].get("properties", {})
+            properties = mapped["properties"] | one["mappings"].get("properties", {})
+            mapped = {**mapped, **one["mappings"], "properties": properties}
         missing = missing_in(mapped, mapping_of(schema)["properties"])
         if missing:
             self._client.indices.put_mapping(index=index, properties=missing)

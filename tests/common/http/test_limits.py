@@ -195,3 +195,16 @@ def test_every_program_serves_by_the_runner_with_limits() -> None:
     root = Path(serving.__file__).parents[2]
     found = {str(path.relative_to(root)) for path in programs() if "AppRunner(" in path.read_text()}
     assert found == {"common/http/serving.py"}
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/none"])
+@pytest.mark.parametrize("expected", [b"x", b"\xed\xa0\x80100-continue", b"\xff"])
+def test_an_odd_expectation_is_answered_417(
+    expected: bytes, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check(port: int) -> None:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: ".encode()
+        assert (await told(port, head + expected + b"\r\n\r\n"))[9:12] == b"417"
+
+    run(check)
+    assert "Traceback" not in caplog.text
