@@ -222,13 +222,14 @@ def _security_config(
 ) -> SecurityConfig:
     names = [endpoint.name for endpoint in (*listeners.clients, *listeners.controllers)]
     controller_names = [name.upper() for name in values.items("controller.listener.names")]
-    # A broker that is its own only controller has no peer to connect to.
-    has_peers = bool(listeners.controllers or _names_controllers(values))
+    # A broker that is its own only controller asks no other. It connects to itself as to a broker:
+    # the leader of a partition asks the coordinator of a transaction.
+    has_controllers = bool(listeners.controllers or _names_controllers(values))
     return read_security_config(
         values,
         names,
-        inter_broker=inter_broker_name if has_peers and listeners.clients else "",
-        controller=controller_names[0] if has_peers and controller_names else "",
+        inter_broker=inter_broker_name if listeners.clients else "",
+        controller=controller_names[0] if has_controllers and controller_names else "",
     )
 
 

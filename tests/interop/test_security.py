@@ -66,6 +66,22 @@ def test_aiokafka(secured: LocalBroker) -> None:
     assert asyncio.run(run()) == VALUES
 
 
+def test_transactions(secured: LocalBroker) -> None:
+    """The broker asks itself, over its own listener, whether a batch belongs to a transaction."""
+
+    async def run() -> list[int]:
+        settings = secured.client_settings("aiokafka")
+        producer = AIOKafkaProducer(**settings, transactional_id="t")
+        async with producer, asyncio.timeout(30):
+            offsets = []
+            for value in VALUES[:3]:
+                async with producer.transaction():
+                    offsets.append((await producer.send_and_wait("t", value)).offset)
+        return offsets
+
+    assert asyncio.run(run()) == [0, 2, 4]
+
+
 def test_kafka_python(secured: LocalBroker) -> None:
     settings = secured.client_settings("kafka-python")
     producer = kafka.KafkaProducer(**settings)

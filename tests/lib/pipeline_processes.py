@@ -7,7 +7,7 @@ import sqlite3
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -25,10 +25,12 @@ from millrace.cluster_layout import free_ports
 from millrace.forked_process import SERVICES as FORKED_SERVICES
 from millrace.forked_process import ForkServer
 from millrace.launch import program_environment
+from millrace.security.access import kafka_access
 
 JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 """What it takes to judge an order; nobody asks for money."""
 SERVICES = (*JUDGES, "payments", "email", "search")
+ADMIN = "admin"
 BOOKS, MAILBOX, INDEX = "books.sqlite", "mailbox", "orders.sqlite"
 """What services keep in files, in the pipeline's folder."""
 
@@ -101,9 +103,22 @@ class Program:
 class Pipeline:
     """Registry and services against one Kafka. Instances are named `orders`, `orders-2`, ..."""
 
-    def __init__(self, bootstrap_servers: str, folder: Path, *, session_ms: int = 6_000) -> None:
-        """A session of less than 6 s must be allowed by the brokers."""
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        folder: Path,
+        *,
+        session_ms: int = 6_000,
+        client_file: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """A session of less than 6 s must be allowed by the brokers.
+
+        `client_file` returns the file of client settings of a program, of a secured cluster; of
+        ADMIN the test's own.
+        """
         self.bootstrap_servers = bootstrap_servers
+        self._client_file = client_file
+        self.kafka = kafka_access(bootstrap_servers, client_file(ADMIN))
         self._session = ("--session-timeout-ms", str(session_ms))
         self.programs: dict[str, Program] = {}
         self.urls: dict[str, str] = {}
@@ -157,7 +172,10 @@ class Pipeline:
 
     def _begin(self, name: str, module: str, *arguments: str) -> None:
         self._commands[name] = (module, *arguments)
-        where = ("--bootstrap-servers", self.bootstrap_servers)
+        where = ["--bootstrap-servers", self.bootstrap_servers]
+        file = self._client_file(name.replace("_", "-"))
+        if file:
+            where += ["--command-config", file]
         self.programs[name] = Program(self.folder / f"{name}.log", module, *where, *arguments)
 
     def _await(self, name: str) -> None:
@@ -242,7 +260,7 @@ class Pipeline:
 
     def produce(self, records: Iterable[tuple[str, str, bytes]]) -> None:
         async def run() -> None:
-            producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap_servers, acks="all")
+            producer = AIOKafkaProducer(**self.kafka.aiokafka(), acks="all")
             await producer.start()
             try:
                 for future in [
@@ -259,11 +277,11 @@ class Pipeline:
 
         async def run() -> list[ConsumerRecord]:
             consumer = AIOKafkaConsumer(
-                bootstrap_servers=self.bootstrap_servers,
+                **self.kafka.aiokafka(),
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
             )
-            admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+            admin = AIOKafkaAdminClient(**self.kafka.aiokafka())
             await admin.start()
             await consumer.start()
             try:

@@ -74,14 +74,17 @@ def test_a_node_without_security_settings_has_none() -> None:
     assert {each.protocol for each in config.listeners.values()} == {SecurityProtocol.PLAINTEXT}
 
 
-def test_a_lone_node_needs_no_listener_for_other_brokers() -> None:
-    jaas = f'{PLAIN_MODULE} required user_a="b";'
-    config = read(
-        listeners="SASL_PLAINTEXT://127.0.0.1:0",
-        sasl__enabled__mechanisms="PLAIN",
-        sasl__jaas__config=jaas,
-    )
-    assert config.security.listeners["SASL_PLAINTEXT"].protocol.uses_sasl
+def test_a_lone_node_authenticates_to_itself() -> None:
+    """It asks itself, as a coordinator, whether a batch belongs to a transaction."""
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl__enabled__mechanisms": "PLAIN",
+        "sasl__jaas__config": f'{PLAIN_MODULE} required username="a" password="b" user_a="b";',
+    }
+    with pytest.raises(KafkaError, match=r"sasl\.mechanism\.inter\.broker\.protocol"):
+        read(**settings)
+    config = read(**settings, sasl__mechanism__inter__broker__protocol="PLAIN")
+    assert config.security.to_brokers.user == "a"
 
 
 @pytest.mark.parametrize(
