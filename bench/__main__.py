@@ -9,6 +9,7 @@ PARTS = ("codec", "log", "side_by_side", "pipeline", "cluster", "metadata_scale"
 ON_REQUEST = (
     "cluster_counts",
     "connect",
+    "connections",
     "failover",
     "groups",
     "hot_path",
