@@ -82,7 +82,8 @@ def main(arguments: list[str]) -> int:
             figures.setdefault(cell, []).append(value)
         print(f"served {served:.0f} new connections a second", flush=True)
     for cell, values in figures.items():
-        print(f"{cell}: p99 {statistics.median(values):.2f} ms ({min(values):.2f}..{max(values):.2f})")
+        spread = f"({min(values):.2f}..{max(values):.2f})"
+        print(f"{cell}: p99 {statistics.median(values):.2f} ms {spread}")
     return 0
 
 

@@ -16,6 +16,7 @@ TOOLS = {
     "topics": "create, delete, describe or change topics (kafka-topics)",
     "configs": "show and change settings and quotas (kafka-configs)",
     "acls": "list, add and remove access rules (kafka-acls)",
+    "delegation-tokens": "create, renew and end delegation tokens (kafka-delegation-tokens)",
     "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",

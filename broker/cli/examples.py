@@ -18,6 +18,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--group packing",
         f"millrace acls {_AT} --list --topic orders",
     ),
+    "delegation-tokens": (
+        f"millrace delegation-tokens {_AT} --command-config alice.properties --create "
+        "--max-life-time-period -1 --renewer-principal User:bob",
+        f"millrace delegation-tokens {_AT} --command-config alice.properties --describe",
+    ),
     "client-metrics": (
         f"millrace client-metrics {_AT} --alter --name all --metrics '*' --interval 30000",
         f"millrace client-metrics {_AT} --describe",

@@ -9,7 +9,7 @@ from struct import unpack_from
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.java_text import java_text
-from broker.cli.record_schemas_security import SECURITY_RECORDS
+from broker.cli.record_schemas_migration import MIGRATION_RECORDS
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -232,7 +232,7 @@ def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
                 continue  # Not the consumer protocol: the bytes stay.
 
 
-_METADATA_SCHEMAS = SECURITY_RECORDS | dict(METADATA_RECORDS)
+_METADATA_SCHEMAS = MIGRATION_RECORDS | dict(METADATA_RECORDS)
 
 
 def metadata_text(record: Record) -> RecordText:

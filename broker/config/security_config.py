@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from broker.config.sources import invalid
 from broker.config.values import Values
+from broker.metadata.control.view import TokenConfig
 from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
 from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, Login, parse_jaas
@@ -116,6 +117,8 @@ class ClientSecurity:
     mechanism: str = ""
     user: str = ""
     password: str = ""
+    is_token: bool = False
+    """Whether user and password are the id and the secret of a delegation token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ class SecurityConfig:
     """How long a SASL session lasts before it must authenticate again; 0: for ever."""
     authorizer: AuthorizerConfig | None = None
     """None: every request is allowed."""
+    tokens: TokenConfig = field(default_factory=TokenConfig)
 
     def protocol_of(self, listener: str) -> SecurityProtocol:
         """Return what a listener of this node speaks."""
@@ -176,6 +180,12 @@ def read_security_config(
         ),
         max_session_ms=values.integer("connections.max.reauth.ms", 0),
         authorizer=_authorizer_config(values),
+        tokens=TokenConfig(
+            secret_key=values.text("delegation.token.secret.key"),
+            max_lifetime_ms=values.integer("delegation.token.max.lifetime.ms", 1),
+            renewal_ms=values.integer("delegation.token.expiry.time.ms", 1),
+            check_interval_ms=values.integer("delegation.token.expiry.check.interval.ms", 1),
+        ),
     )
 
 
@@ -231,8 +241,11 @@ def _client(
     values: Values, listener: str, protocol: SecurityProtocol, mechanism: str, login: Login
 ) -> ClientSecurity:
     user, password = login.options.get("username", ""), login.options.get("password", "")
+    is_token = login.options.get("tokenauth", "").lower() == "true"
     if not protocol.uses_tls:
-        return ClientSecurity(protocol, mechanism=mechanism, user=user, password=password)
+        return ClientSecurity(
+            protocol, mechanism=mechanism, user=user, password=password, is_token=is_token
+        )
     return ClientSecurity(
         protocol,
         keystore=_store(values, "keystore", listener),
@@ -244,6 +257,7 @@ def _client(
         mechanism=mechanism,
         user=user,
         password=password,
+        is_token=is_token,
     )
 
 

@@ -34,6 +34,7 @@ from broker.metadata.control.registration import (
     handle_unregister_broker,
 )
 from broker.metadata.control.security.acls import handle_create_acls, handle_delete_acls
+from broker.metadata.control.security.delegation_tokens import TokenExpiry, handle_envelope
 from broker.metadata.control.security.scram import handle_alter_user_scram_credentials
 from broker.metadata.control.sessions import NEVER_MS
 from broker.metadata.control.settings.configs import (
@@ -86,6 +87,7 @@ HANDLERS: dict[ApiKey, Handler] = {
     ApiKey.CREATE_ACLS: handle_create_acls,
     ApiKey.DELETE_ACLS: handle_delete_acls,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: handle_alter_user_scram_credentials,
+    ApiKey.ENVELOPE: handle_envelope,
     ApiKey.ALTER_PARTITION: handle_alter_partition,
     ApiKey.UPDATE_FEATURES: handle_update_features,
     ApiKey.BROKER_REGISTRATION: handle_broker_registration,
@@ -106,10 +108,12 @@ class Controller:
     def __init__(self, image: MetadataImage, config: ControllerConfig, random: Random) -> None:
         self._view = ClusterView(image, config, random)
         self._elections: PeriodicElections | None = None  # set by `activate`
+        self._token_expiry: TokenExpiry | None = None  # set by `activate`
 
     def activate(self, moment: Moment) -> list[Message]:
         """Become active: start all sessions, and return the first records of a new cluster."""
         self._elections = PeriodicElections(self._view, moment.now_ms)
+        self._token_expiry = TokenExpiry(self._view, moment.now_ms)
         for broker in self._view.image.brokers.values():
             if not broker.is_fenced:
                 self._view.sessions.touch(broker, moment.now_ms)
@@ -154,6 +158,9 @@ class Controller:
         while (broker_id := self._view.sessions.first_ended(moment.now_ms)) is not None:
             if records := self.lose_broker(broker_id, moment):
                 return records
+        tokens = self._token_expiry
+        if tokens is not None and _is_due(tokens.next_deadline_ms(), moment.now_ms):
+            return tokens.tick(moment)
         return [] if self._elections is None else self._elections.tick(moment.now_ms)
 
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
@@ -166,7 +173,12 @@ class Controller:
 
     def next_deadline_ms(self) -> int:
         """Return when to call `tick`: NEVER_MS if the only broker is in this process."""
-        sessions_ms = self._view.sessions.next_deadline_ms()
-        if self._elections is None:
-            return sessions_ms
-        return min(sessions_ms, self._elections.next_deadline_ms())
+        deadline_ms = self._view.sessions.next_deadline_ms()
+        if self._elections is not None:
+            deadline_ms = min(deadline_ms, self._elections.next_deadline_ms())
+        tokens_ms = None if self._token_expiry is None else self._token_expiry.next_deadline_ms()
+        return deadline_ms if tokens_ms is None else min(deadline_ms, tokens_ms)
+
+
+def _is_due(deadline_ms: int | None, now_ms: int) -> bool:
+    return deadline_ms is not None and deadline_ms <= now_ms

@@ -19,6 +19,7 @@ from broker.metadata.parts.brokers import (
     controller_from_record,
 )
 from broker.metadata.parts.configs import TOPIC_RESOURCE, ConfigsImage
+from broker.metadata.parts.delegation_tokens import DelegationTokensImage
 from broker.metadata.parts.producer_ids import ProducerIdsImage
 from broker.metadata.parts.quotas import QuotasImage
 from broker.metadata.parts.scram import ScramImage
@@ -30,6 +31,7 @@ from broker.protocol.records.metadata import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
     PartitionChangeRecord,
@@ -38,6 +40,7 @@ from broker.protocol.records.metadata import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -58,7 +61,7 @@ __all__ = [
 
 
 class MetadataImage:
-    """Topics, settings, brokers, quotas, access rules, credentials, features and producer ids."""
+    """The parts of the metadata, from topics to delegation tokens."""
 
     def __init__(self) -> None:
         self.topics = TopicsImage()
@@ -68,6 +71,7 @@ class MetadataImage:
         self.client_quotas = QuotasImage()
         self.acls = AclsImage()
         self.scram = ScramImage()
+        self.delegation_tokens = DelegationTokensImage()
         self.features: dict[str, int] = {}  # finalized levels, without features at level 0
         self.producer_ids = ProducerIdsImage()
         self._delta = MetadataDelta()
@@ -89,6 +93,8 @@ class MetadataImage:
             RemoveAccessControlEntryRecord: self.acls.replay_remove,
             UserScramCredentialRecord: self.scram.replay,
             RemoveUserScramCredentialRecord: self.scram.replay_remove,
+            DelegationTokenRecord: self.delegation_tokens.replay,
+            RemoveDelegationTokenRecord: self.delegation_tokens.replay_remove,
             FeatureLevelRecord: self._replay_feature,
             ProducerIdsRecord: self._replay_producer_ids,
         }
@@ -102,6 +108,7 @@ class MetadataImage:
             and self.client_quotas == other.client_quotas
             and self.acls == other.acls
             and self.scram == other.scram
+            and self.delegation_tokens == other.delegation_tokens
             and self.features == other.features
             and self.producer_ids == other.producer_ids
         )

@@ -2,7 +2,7 @@
 
 The order is that of Kafka's image writer: features first, because they decide the versions of the
 other records, then brokers, controllers, topics, settings, quotas, producer ids, access
-rules and SCRAM credentials.
+rules, SCRAM credentials and delegation tokens.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.acls import acl_record
 from broker.metadata.parts.brokers import BrokerImage, endpoint_records, feature_records
+from broker.metadata.parts.delegation_tokens import token_record
 from broker.metadata.parts.scram import scram_record
 from broker.metadata.parts.topics import PartitionImage
 from broker.protocol.message import Message
@@ -133,6 +134,7 @@ def _security(image: MetadataImage) -> list[Message]:
     records: list[Message] = [acl_record(acl_id, acl) for acl_id, acl in sorted(image.acls.items())]
     for (user, mechanism), credential in sorted(image.scram.items()):
         records.append(scram_record(user, mechanism, credential))
+    records += [token_record(token) for _, token in sorted(image.delegation_tokens.items())]
     return records
 
 

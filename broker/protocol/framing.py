@@ -194,6 +194,11 @@ def encode_response(header: RequestHeader, message: Message) -> list[Part]:
     return [codec.pack_start(len(body) + codec.start_size_bytes, header.correlation_id) + body]
 
 
+def response_frame(header: RequestHeader, message: Message) -> bytes:
+    """Encode a response with its header and without its size, for an Envelope."""
+    return b"".join(map(bytes, encode_response(header, message)))[4:]  # type: ignore[arg-type]
+
+
 def encode_response_in_pieces(
     header: RequestHeader, message: Message
 ) -> Generator[None, None, list[Part]]:

@@ -15,6 +15,8 @@ class PlainServer:
         self._passwords = passwords
         self.is_complete = False
         self.user = ""
+        self.is_by_token = False
+        self.expires_at_ms: int | None = None
 
     def receive(self, message: bytes) -> bytes:
         """Check the one message; return the empty answer. Raises AuthenticationFailed."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import re2
 
+USER = "User"
 ANONYMOUS = "User:ANONYMOUS"
 MAX_SUBJECT_LENGTH = 4096
 CASES: dict[str, Callable[[str], str]] = {"": str, "L": str.lower, "U": str.upper}

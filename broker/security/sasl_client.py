@@ -35,11 +35,16 @@ class MechanismClient(Protocol):
         ...
 
 
-def client_of(mechanism: str, user: str, password: str, nonce: str) -> MechanismClient:
-    """Return the client's side of a mechanism; raises KeyError for one that is not built."""
+def client_of(
+    mechanism: str, user: str, password: str, nonce: str, *, is_token: bool = False
+) -> MechanismClient:
+    """Return the client's side of a mechanism; raises KeyError for one that is not built.
+
+    With `is_token` the user is the id of a delegation token, and the password is its secret.
+    """
     if mechanism == "PLAIN":
         return PlainClient(user, password)
-    return ScramClient(MECHANISMS[mechanism], user, password, nonce)
+    return ScramClient(MECHANISMS[mechanism], user, password, nonce, is_token=is_token)
 
 
 class PlainClient:
@@ -60,12 +65,20 @@ class PlainClient:
 class ScramClient:
     """SCRAM: two tokens, and the proof that the server knows the credential."""
 
-    def __init__(self, mechanism: ScramMechanism, user: str, password: str, nonce: str) -> None:
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        user: str,
+        password: str,
+        nonce: str,
+        *,
+        is_token: bool = False,
+    ) -> None:
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce
         name = user.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={name},r={nonce}"
+        self._first_bare = f"n={name},r={nonce}{',tokenauth=true' if is_token else ''}"
         self._expected: bytes | None = None
 
     def first(self) -> bytes:

@@ -34,6 +34,10 @@ class MechanismServer(Protocol):
     """The server's side of one SASL mechanism."""
 
     user: str
+    is_by_token: bool
+    """True if a delegation token stands for the user."""
+    expires_at_ms: int | None
+    """When the proof expires, in milliseconds since 1970; None: never."""
 
     @property
     def is_complete(self) -> bool:
@@ -62,6 +66,8 @@ class SaslSession:
         self.takes_bare_tokens = False
         """Whether the next frame is a token by itself."""
         self.principal: str | None = None
+        self.is_by_token = False
+        self.expires_at_ms: int | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -103,13 +109,15 @@ class SaslSession:
             self.state = State.FAILED
             raise
         if self._server.is_complete:
-            self._complete(f"User:{self._server.user}")
+            self._complete(self._server)
         return answer
 
-    def _complete(self, principal: str) -> None:
+    def _complete(self, server: MechanismServer) -> None:
+        principal = f"User:{server.user}"
         if self.principal not in {None, principal}:
             self._fail("a re-authentication as another principal")
         self.principal = principal
+        self.is_by_token, self.expires_at_ms = server.is_by_token, server.expires_at_ms
         self.state = State.COMPLETE
         self.takes_bare_tokens = False
         self._server = None

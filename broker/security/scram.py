@@ -17,6 +17,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from broker.security.credentials import (
     MIN_ITERATIONS,
@@ -30,6 +31,23 @@ MAX_MESSAGE_BYTES = 4096
 NO_CHANNEL_BINDING = frozenset({"n", "y"})
 
 FindCredential = Callable[[str], ScramCredential | None]
+TOKEN_EXTENSION = ("tokenauth", "true")
+
+
+class TokenLogin(NamedTuple):
+    """The credential of a delegation token, its owner, and when it expires (KIP-48)."""
+
+    credential: ScramCredential
+    owner: str
+    expiry_timestamp_ms: int
+
+
+FindToken = Callable[[str], TokenLogin | None]
+
+
+def no_tokens(token_id: str) -> TokenLogin | None:
+    """Return None: there are no delegation tokens."""
+    return None
 
 
 class State(Enum):
@@ -54,15 +72,22 @@ class ScramServer:
     """Owns one exchange. `user` is set, and the client authenticated, when `is_complete`."""
 
     def __init__(
-        self, mechanism: ScramMechanism, find_credential: FindCredential, server_nonce: str
+        self,
+        mechanism: ScramMechanism,
+        find_credential: FindCredential,
+        server_nonce: str,
+        find_token: FindToken = no_tokens,
     ) -> None:
         self._mechanism = mechanism
         self._find_credential = find_credential
+        self._find_token = find_token
         self._server_nonce = server_nonce
         self._state = State.AWAIT_FIRST
         self._exchange: _Exchange | None = None
         self._credential: ScramCredential | None = None
         self.user = ""
+        self.is_by_token = False
+        self.expires_at_ms: int | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -95,7 +120,7 @@ class ScramServer:
             raise AuthenticationFailed("the nonce is empty")
         if authorization_id and _unescaped(authorization_id) != user:
             raise AuthenticationFailed("the authorization id is not the user")
-        credential = self._find_credential(user)
+        owner, credential = self._find(user, attributes[2:])
         self._credential = credential
         salt, iterations = (
             (credential.salt, credential.iterations)
@@ -105,9 +130,22 @@ class ScramServer:
         nonce = client_nonce + self._server_nonce
         answer = f"r={nonce},s={b64encode(salt).decode()},i={iterations}"
         self._exchange = _Exchange(f"{binding},{authorization_id_text(text)},", bare, answer, nonce)
-        self.user = user
+        self.user = owner
         self._state = State.AWAIT_FINAL
         return answer.encode()
+
+    def _find(
+        self, user: str, extensions: list[tuple[str, str]]
+    ) -> tuple[str, ScramCredential | None]:
+        """Return the user that is authenticated, a token's owner for its id, and the credential."""
+        if TOKEN_EXTENSION not in extensions:
+            return user, self._find_credential(user)
+        login = self._find_token(user)
+        if login is None:
+            return user, None
+        self.is_by_token = True
+        self.expires_at_ms = login.expiry_timestamp_ms
+        return login.owner, login.credential
 
     def _final(self, text: str) -> bytes:
         exchange = self._exchange
@@ -158,11 +196,14 @@ def authorization_id_text(text: str) -> str:
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:
-    """Split `a=value,b=value`; a value may have `=` in it."""
-    pairs = []
+    """Split `a=value,b=value`; a value may have `=` in it.
+
+    An extension, behind the first two, may have a longer name: Kafka's `tokenauth` has.
+    """
+    pairs: list[tuple[str, str]] = []
     for part in text.split(","):
         name, separator, value = part.partition("=")
-        if len(name) != 1 or not separator:
+        if not separator or not name or (len(name) > 1 and len(pairs) < 2):
             raise AuthenticationFailed("the SCRAM message has a part that is no attribute")
         pairs.append((name, value))
     return pairs

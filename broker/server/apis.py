@@ -44,6 +44,11 @@ FORWARD: Row = "cluster.forward", lambda b: (b.metadata, b.ask, b.waits, b.parti
 
 CHANGE_ACLS: Row = "cluster.change_acls", lambda b: (b.config, b.ask)
 
+FORWARD_TOKEN: Row = (
+    "cluster.forward_token",
+    lambda b: (b.config, b.metadata, b.ask, b.waits),
+)
+
 APIS: dict[ApiKey, Row] = {
     ApiKey.PRODUCE: (
         "produce.produce",
@@ -112,6 +117,13 @@ APIS: dict[ApiKey, Row] = {
         lambda b: (b.metadata,),
     ),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: FORWARD,
+    ApiKey.CREATE_DELEGATION_TOKEN: FORWARD_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN: FORWARD_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: FORWARD_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (
+        "cluster.describe_delegation_token",
+        lambda b: (b.config, b.metadata),
+    ),
     ApiKey.DESCRIBE_CONFIGS: ("cluster.describe_configs", lambda b: (b.settings, b.metadata)),
     ApiKey.ALTER_CONFIGS: FORWARD,
     ApiKey.ALTER_REPLICA_LOG_DIRS: (

@@ -120,7 +120,13 @@ class Connection:
                 f"{self} does not enable {security.mechanism}; there are: {enabled}",
             )
         nonce = random_uuid().hex
-        client = client_of(security.mechanism, security.user, security.password, nonce)
+        client = client_of(
+            security.mechanism,
+            security.user,
+            security.password,
+            nonce,
+            is_token=security.is_token,
+        )
         token: bytes | None = client.first()
         while token is not None:
             answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), deadline_ms)

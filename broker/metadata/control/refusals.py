@@ -87,6 +87,7 @@ from broker.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
     TopicPartitions,
 )
+from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
@@ -300,4 +301,5 @@ _REFUSALS: dict[type[Message], Refusal] = {
     AlterPartitionRequest: _with_code(AlterPartitionResponse),
     AssignReplicasToDirsRequest: _with_code(AssignReplicasToDirsResponse),
     ControllerRegistrationRequest: _with_message(ControllerRegistrationResponse),
+    EnvelopeRequest: _with_code(EnvelopeResponse),
 }

@@ -64,6 +64,18 @@ def no_list(name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenConfig:
+    """The settings of delegation tokens, `delegation.token.*`."""
+
+    secret_key: str = field(default="", repr=False)
+    """Empty: there are no delegation tokens."""
+    max_lifetime_ms: int = 604_800_000
+    renewal_ms: int = 86_400_000
+    """delegation.token.expiry.time.ms: the lifetime until a token has to be renewed."""
+    check_interval_ms: int = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerConfig:
     """The configuration of the node that runs the controller."""
 
@@ -83,6 +95,7 @@ class ControllerConfig:
     """The feature levels of a new cluster."""
     credentials_at_format: tuple[Message, ...] = ()
     """The records of users' SCRAM credentials that a new cluster starts with (KIP-900)."""
+    tokens: TokenConfig = field(default_factory=TokenConfig)
     log: LogConfig = field(default_factory=LogConfig)
     """The settings of a topic without its own settings."""
     describe_topic_settings: Callable[[Mapping[str, str]], list[CreatableTopicConfigs]] = (

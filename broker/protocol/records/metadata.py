@@ -195,6 +195,20 @@ class RemoveUserScramCredentialRecord(Message, api_key=22, versions="0", flexibl
     mechanism: int = int8()
 
 
+class DelegationTokenRecord(Message, api_key=10, versions="0", flexible="0+"):
+    owner: str = string()
+    requester: str = string()
+    renewers: list[str] = array(string)
+    issue_timestamp: int = int64()
+    max_timestamp: int = int64()
+    expiration_timestamp: int = int64()
+    token_id: str = string()
+
+
+class RemoveDelegationTokenRecord(Message, api_key=26, versions="0", flexible="0+"):
+    token_id: str = string()
+
+
 class NoOpRecord(Message, api_key=20, versions="0", flexible="0+"):
     """It has no fields."""
 
@@ -233,6 +247,8 @@ METADATA_RECORDS: dict[int, type[Message]] = {
         RemoveAccessControlEntryRecord,
         UserScramCredentialRecord,
         RemoveUserScramCredentialRecord,
+        DelegationTokenRecord,
+        RemoveDelegationTokenRecord,
         NoOpRecord,
         BeginTransactionRecord,
         EndTransactionRecord,

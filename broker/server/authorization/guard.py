@@ -29,7 +29,9 @@ class Guard:
 
     def access(self, connection: Connection, api: str) -> Access:
         """Return the rights of the principal at the other end of a connection."""
-        requester = Requester(connection.peer.principal, connection.peer.host)
+        return self._access(Requester(connection.peer.principal, connection.peer.host), api)
+
+    def _access(self, requester: Requester, api: str) -> Access:
         return Access(self._rules.current(), self._topics, requester, api)
 
     def guarded(self, api_key: int, handler: Handler) -> Handler:
@@ -53,7 +55,7 @@ class Guard:
         return handle
 
     def controllers_verdict(
-        self, connection: Connection, request: Message, api_version: int
+        self, requester: Requester, request: Message, api_version: int
     ) -> Verdict:
         """Check a request to a controller.
 
@@ -61,7 +63,7 @@ class Guard:
         checked the requests that it forwards. Other clients need the same rights as at a broker.
         """
         key = ApiKey(request.__api_key__)
-        access = self.access(connection, key.name)
+        access = self._access(requester, key.name)
         if access.can_see(AclOperation.CLUSTER_ACTION, CLUSTER):
             return None
         if key in CHECKS and key is not ApiKey.FETCH:

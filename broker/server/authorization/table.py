@@ -56,6 +56,10 @@ from broker.server.authorization.share_groups import (
     check_share_group_heartbeat,
 )
 from broker.server.authorization.share_state import of_brokers
+from broker.server.authorization.tokens import (
+    check_create_delegation_token,
+    check_describe_delegation_token,
+)
 from broker.server.authorization.topics import (
     check_create_partitions,
     check_create_topics,
@@ -166,6 +170,11 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(
         AclOperation.DESCRIBE, DescribeUserScramCredentialsResponse
     ),
+    # The controller compares the owner and the renewers with the requester.
+    ApiKey.CREATE_DELEGATION_TOKEN: check_create_delegation_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: always,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: always,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: check_describe_delegation_token,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: decided_by_controller(AclOperation.ALTER),
     # The cluster.
     ApiKey.DESCRIBE_CLUSTER: check_describe_cluster,

@@ -10,7 +10,6 @@ its connection is closed: the delay slows down the guessing of passwords (KIP-30
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.errors import ErrorCode
@@ -28,6 +27,7 @@ from broker.protocol.messages.sasl_authenticate import (
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_session import SaslSession
+from broker.server.clock import Clock
 from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.dispatch import close_malformed, encode
 from broker.server.network.later import Later
@@ -61,15 +61,15 @@ class AuthenticatingSink:
         session: SaslSession,
         sink: FrameSink,
         limits: SessionLimits,
-        now: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._loop = loop
         self._session = session
         self._sink = sink
         self._limits = limits
-        self._now = now
-        self._ends_at = 0.0
-        """When the session ends if `connections.max.reauth.ms` is set, in seconds."""
+        self._clock = clock
+        self._ends_at_ms = 0
+        """When the session ends if `connections.max.reauth.ms` is set."""
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Answer the requests of authentication, and all others once it is complete."""
@@ -77,7 +77,7 @@ class AuthenticatingSink:
             return self._authenticating(connection, frame)
         if _read_api_key(frame)[0] in SASL_APIS:
             return self._sasl_request(connection, frame)
-        if self._limits.max_session_ms and self._now() >= self._ends_at:
+        if self._limits.max_session_ms and self._clock.now_ms() >= self._ends_at_ms:
             self._close(connection, "the session has ended")
             return None
         return self._sink.on_frame(connection, frame)
@@ -147,7 +147,7 @@ class AuthenticatingSink:
         self._note(connection)
         response = SaslAuthenticateResponse(auth_bytes=answer, error_message=None)
         if self._session.is_complete:
-            response.session_lifetime_ms = self._limits.max_session_ms
+            response.session_lifetime_ms = self._lifetime_ms()
         return encode(header, response)
 
     def _bare_token(self, connection: Connection, token: bytes) -> list[Part] | None:
@@ -164,9 +164,21 @@ class AuthenticatingSink:
         """Set the principal of the connection once the client has proved it."""
         principal = self._session.principal
         if self._session.is_complete and principal is not None:
-            connection.peer = connection.peer._replace(principal=principal)
+            connection.peer = connection.peer._replace(
+                principal=principal, is_by_token=self._session.is_by_token
+            )
             connection.max_frame_bytes = self._limits.max_frame_bytes
-            self._ends_at = self._now() + self._limits.max_session_ms / 1000
+            self._ends_at_ms = self._clock.now_ms() + self._lifetime_ms()
+
+    def _lifetime_ms(self) -> int:
+        """Return how long the session lasts: at most as long as a token; 0 for no limit.
+
+        As in Kafka, the end of a token ends no session if `connections.max.reauth.ms` is 0.
+        """
+        lifetime_ms, expires_at_ms = self._limits.max_session_ms, self._session.expires_at_ms
+        if not lifetime_ms or expires_at_ms is None:
+            return lifetime_ms
+        return max(1, min(lifetime_ms, expires_at_ms - self._clock.timestamp_ms()))
 
     def _refused(self, connection: Connection, refusal: list[Part], why: str) -> Making:
         """Send a refusal after the delay, and close the connection behind it."""

@@ -278,7 +278,13 @@ class ClientConnection:
     def _authenticate(self, served: Served) -> None:
         """Authenticate with the other node, and then send the requests."""
         security = self._settings.security
-        client = client_of(security.mechanism, security.user, security.password, random_uuid().hex)
+        client = client_of(
+            security.mechanism,
+            security.user,
+            security.password,
+            random_uuid().hex,
+            is_token=security.is_token,
+        )
 
         def on_handshake(answer: Message | None) -> None:
             if answer is None:

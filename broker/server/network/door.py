@@ -9,16 +9,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import SaslConfig
 from broker.metadata.image import MetadataImage
-from broker.security.credentials import SCRAM_MECHANISMS
+from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
+from broker.security.delegation_tokens import TokenCredentials
 from broker.security.plain import PlainServer
-from broker.security.principal import ANONYMOUS, principal_of_subject
+from broker.security.principal import ANONYMOUS, USER, principal_of_subject
 from broker.security.sasl_session import MechanismServer, SaslSession
-from broker.security.scram import ScramServer
-from broker.server.clock import monotonic_seconds, random_uuid
+from broker.security.scram import ScramServer, TokenLogin
+from broker.server.clock import SystemClock, monotonic_seconds, random_uuid
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.connection import Connection, FrameSink
@@ -51,6 +53,9 @@ class Door:
         self._loop: asyncio.AbstractEventLoop = shared.turns.loop
         self._sink = sink
         self._image = image
+        self._clock = SystemClock()
+        secret_key = config.security.tokens.secret_key
+        self._token_credentials = TokenCredentials(secret_key) if secret_key else None
         tls = self._security.tls
         self._tls = None if tls is None else TlsContexts(tls, monotonic_seconds)
 
@@ -103,6 +108,7 @@ class Door:
                 mechanism,
                 lambda user: self._image().scram.get((user, number)),
                 random_uuid().hex,
+                partial(self._find_token, mechanism),
             )
 
         limits = SessionLimits(
@@ -111,4 +117,16 @@ class Door:
             self._config.security.max_session_ms,
         )
         session = SaslSession(sasl.mechanisms, make_server)
-        return AuthenticatingSink(self._loop, session, self._sink, limits, monotonic_seconds)
+        return AuthenticatingSink(self._loop, session, self._sink, limits, self._clock)
+
+    def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        """Return the login of a delegation token that is known and has not expired."""
+        token = self._image().delegation_tokens.get(token_id)
+        credentials = self._token_credentials
+        if token is None or credentials is None or token.is_expired(self._clock.timestamp_ms()):
+            return None
+        kind, _, owner = token.owner.partition(":")
+        if kind != USER:
+            return None
+        ends_ms = min(token.max_timestamp_ms, token.expiry_timestamp_ms)
+        return TokenLogin(credentials.of(mechanism, token_id), owner, ends_ms)

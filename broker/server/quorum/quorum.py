@@ -156,6 +156,7 @@ class Quorum:
                 on_heartbeat=self._leadership.on_heartbeat,
                 on_closed=self._leadership.on_closed,
                 guard=guard_of(self.config, self),
+                config=self.config,
             )
         )
 

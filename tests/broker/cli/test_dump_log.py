@@ -5,18 +5,19 @@ from pathlib import Path
 import pytest
 
 from broker.cli.dump_log import main
-from broker.cli.record_schemas_security import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
-    UserScramCredentialRecord,
-)
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
 from broker.protocol.message import Message
 from broker.protocol.records.group import OffsetCommitKey, OffsetCommitValue
-from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
+from broker.protocol.records.metadata import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    TopicRecord,
+    UserScramCredentialRecord,
+    encode_metadata_record,
+)
 from broker.protocol.records.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,

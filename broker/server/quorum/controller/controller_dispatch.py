@@ -7,8 +7,10 @@ client looks for the controller on another node (KIP-919).
 
 import logging
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import NamedTuple
 
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.controller import CONTROLLER_APIS
 from broker.metadata.features import SUPPORTED_FEATURES
@@ -19,6 +21,7 @@ from broker.protocol.framing import (
     RequestHeader,
     UnsupportedVersion,
     begin_request,
+    response_frame,
 )
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import (
@@ -28,9 +31,26 @@ from broker.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from broker.protocol.messages.describe_acls import DescribeAclsRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from broker.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
+from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from broker.protocol.principal import decode_principal
+from broker.security.authorizer import Requester
 from broker.server.authorization.guard import Guard
-from broker.server.authorization.verdicts import Narrowed, Refused
+from broker.server.authorization.table import CHECKS
+from broker.server.authorization.verdicts import Narrowed, Refused, Verdict
+from broker.server.cluster.delegation_tokens import (
+    TOKEN_APIS,
+    enveloped,
+    opened,
+    refusal,
+)
+from broker.server.cluster.delegation_tokens import described as described_tokens
+from broker.server.cluster.described_security import described_acls, described_credentials
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import (
     Answer,
@@ -43,6 +63,7 @@ from broker.server.network.dispatch import (
 from broker.server.network.later import Later, Steps
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
+from broker.server.quorum.controller.controller_channel import is_elsewhere
 
 log = logging.getLogger("millrace.controller.dispatch")
 
@@ -62,8 +83,25 @@ SERVED_APIS = (
         ApiKey.API_VERSIONS,
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_QUORUM,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    }
+    | TOKEN_APIS
+)
+
+
+DESCRIBED = frozenset(
+    {
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )
+"""The requests that every node answers from its image."""
+FORWARDED_APIS = CONTROLLER_APIS & frozenset(CHECKS)
+"""The requests of clients that a broker may forward in an Envelope."""
 
 
 class ControllerParts(NamedTuple):
@@ -80,6 +118,7 @@ class ControllerParts(NamedTuple):
     on_closed: Callable[[Connection], None]
     guard: Guard | None
     """None: every request is allowed."""
+    config: BrokerConfig
 
 
 class ControllerDispatcher:
@@ -108,23 +147,35 @@ class ControllerDispatcher:
         api_key = ApiKey(context.header.api_key)
         if api_key is ApiKey.API_VERSIONS:
             return self._api_versions(ErrorCode.NONE)
-        guard = self._parts.guard
+        guard, peer = self._parts.guard, context.connection.peer
         verdict = (
             None
             if guard is None
-            else guard.controllers_verdict(context.connection, message, context.api_version)
+            else guard.controllers_verdict(
+                Requester(peer.principal, peer.host), message, context.api_version
+            )
         )
+        return (yield from self._answer_as(verdict, context, message))
+
+    def _answer_as(
+        self, verdict: Verdict, context: RequestContext, message: Message
+    ) -> Steps[Message]:
         if isinstance(verdict, Refused):
             return verdict.response
-        response: Message = yield from self._answer(context, message)
+        response = yield from self._answer(context, message)
         if isinstance(verdict, Narrowed):
             verdict.complete(response)
         return response
 
     def _answer(self, context: RequestContext, message: Message) -> Steps[Message]:
-        if isinstance(message, DescribeClusterRequest):
-            return self._parts.describe_cluster(message)
-        if message.__api_key__ in RAFT_APIS:
+        key = message.__api_key__
+        if key in DESCRIBED:
+            return self._described(context, message)
+        if isinstance(message, EnvelopeRequest):
+            return (yield from self._answer_envelope(context, message))
+        if key in TOKEN_APIS:
+            return (yield from self._answer_about_token(context, message))
+        if key in RAFT_APIS:
             answered = self._parts.step(message)
         else:
             if isinstance(message, BrokerHeartbeatRequest):
@@ -133,6 +184,60 @@ class ControllerDispatcher:
             self._parts.submit(message, context.api_version, answered.done)
         response: Message = yield answered
         return response
+
+    def _described(self, context: RequestContext, message: Message) -> Message:
+        """Answer from the image of this node, as a broker does."""
+        config, image = self._parts.config, self._parts.image()
+        if isinstance(message, DescribeClusterRequest):
+            return self._parts.describe_cluster(message)
+        if isinstance(message, DescribeAclsRequest):
+            return described_acls(config, image, message)
+        if isinstance(message, DescribeUserScramCredentialsRequest):
+            return described_credentials(image, message)
+        assert isinstance(message, DescribeDelegationTokenRequest), message
+        return refusal(config, context) or described_tokens(
+            image, config.security.tokens.secret_key, message
+        )
+
+    def _answer_about_token(self, context: RequestContext, message: Message) -> Steps[Message]:
+        refused = refusal(self._parts.config, context)
+        if refused is not None:
+            return refused
+        answered = Later()
+        self._parts.submit(enveloped(context, message), 0, answered.done)
+        response: EnvelopeResponse = yield answered
+        return opened(context, response)
+
+    def _answer_envelope(
+        self, context: RequestContext, envelope: EnvelopeRequest
+    ) -> Steps[Message]:
+        """Answer the request that a broker forwards, with the rights of the broker's client."""
+        try:
+            header, forwarded = begin_request(envelope.request_data)
+            principal = decode_principal(envelope.request_principal or b"")
+            host = ip_address(bytes(envelope.client_host_address))
+            if not isinstance(forwarded, Message):
+                forwarded = yield from forwarded
+        except (ValueError, UnsupportedVersion):
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if forwarded.__api_key__ in TOKEN_APIS:
+            answered = Later()
+            self._parts.submit(envelope, 0, answered.done)
+            response: Message = yield answered
+            return response
+        if forwarded.__api_key__ not in FORWARDED_APIS:
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        guard, verdict = self._parts.guard, None
+        if guard is not None:
+            name = f"{principal.type}:{principal.name}"
+            verdict = guard.controllers_verdict(
+                Requester(name, str(host)), forwarded, header.api_version
+            )
+        inner = RequestContext(context.connection, header, header.api_version)
+        answer = yield from self._answer_as(verdict, inner, forwarded)
+        if is_elsewhere(answer):
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        return EnvelopeResponse(response_data=response_frame(header, answer))
 
     def _api_versions(self, code: ErrorCode) -> Message:
         return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)

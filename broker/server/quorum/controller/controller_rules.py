@@ -54,6 +54,7 @@ def controller_config(
         delete_topic=config.delete_topic,
         features_at_format=formatted_features(storage, config.metadata_log_dir),
         credentials_at_format=tuple(formatted_credentials(storage, config.metadata_log_dir)),
+        tokens=config.security.tokens,
         log=config.log,
         describe_topic_settings=describe,
         validate_broker_settings=validate_dynamic_settings,

@@ -40,9 +40,13 @@ UNCHECKED = {
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
     ApiKey.PUSH_TELEMETRY,
+    # The controller compares the requester with the owner and the renewers.
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
 }
-OPEN_TO_ALL = {*UNCHECKED, ApiKey.DESCRIBE_CLUSTER}
-SHORTENED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
+OPEN_TO_ALL = {*UNCHECKED, ApiKey.DESCRIBE_CLUSTER, ApiKey.CREATE_DELEGATION_TOKEN}
+"""Everybody may create a token for themselves, which is all that versions before 3 can ask for."""
+SHORTENED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_DELEGATION_TOKEN}
 """Lists leave out what the requester may not see, without a word."""
 
 
@@ -78,6 +82,8 @@ def everything() -> Access:
         ResourceType.GROUP,
         ResourceType.CLUSTER,
         ResourceType.TRANSACTIONAL_ID,
+        ResourceType.USER,
+        ResourceType.DELEGATION_TOKEN,
     )
     return access(*((kind, "*", AclOperation.ALL) for kind in kinds))
 

@@ -41,7 +41,10 @@ class Client:
         sink: Any = SimpleNamespace(on_frame=self._take)
         session = SaslSession(["PLAIN"], lambda name: PlainServer({"alice": "a", "bob": "b"}))
         limits = SessionLimits(5000, 100, max_session_ms)
-        self._sink = AuthenticatingSink(loop, session, sink, limits, lambda: self.now)
+        clock: Any = SimpleNamespace(
+            now_ms=lambda: int(self.now * 1_000), timestamp_ms=lambda: int(self.now * 1_000)
+        )
+        self._sink = AuthenticatingSink(loop, session, sink, limits, clock)
 
     def _close(self) -> None:
         self.is_closed = True
