@@ -1,4 +1,4 @@
-"""What a user imports: the `millrace` command and `millrace.testing`.
+"""The package that users import, and the `millrace` command.
 
 It starts the programs (broker, registry, services) as processes and imports none of them.
 """

@@ -1,9 +1,9 @@
 """A certificate authority for tests and laptops: `millrace certificates`.
 
-It makes PEM files with the `cryptography` package: `ca.pem`, and for each name `NAME.pem` (private
-key and certificate chain in one file, as `ssl.keystore.location` takes it), `NAME.key` and
-`NAME.crt` (the same apart, as librdkafka takes them). Only their owner can read private keys.
-It is no authority for production: its own key lies in the folder.
+It creates PEM files with the package `cryptography`: `ca.pem`, and for each name `NAME.pem` (the
+private key and certificate chain in one file, for `ssl.keystore.location`), `NAME.key` and
+`NAME.crt` (the same in two files, for librdkafka). Only the owner can read private keys. The
+authority is not for production, because its own key is in the same folder.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VALID_FOR = timedelta(days=825)
 CLOCK_DIFFERENCE = timedelta(minutes=5)
-"""A certificate is valid from a little before now, for machines whose clocks are behind."""
+"""A certificate is valid from a short time ago, for machines whose clocks are slow."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -35,10 +35,10 @@ class IssuedCertificate(NamedTuple):
 
 
 class CertificateAuthority:
-    """Owns a folder with an authority, made the first time, and what it has issued."""
+    """Owns a folder with an authority, which is created at the first use, and its certificates."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the authority in a folder, or make one; raises ValueError for other files there."""
+        """Open or create the authority in a folder; raise ValueError for files of other tools."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self.certificate = folder / "ca.pem"
@@ -173,7 +173,7 @@ def _pem_key(key: "EllipticCurvePrivateKey") -> bytes:
 
 
 def _write_private(path: Path, data: bytes) -> None:
-    """Write a file that was never readable by others, not for a moment."""
+    """Write a file that other users can never read, not even while it is written."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -181,7 +181,7 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make an authority in a folder, and certificates; 1 when that is not possible."""
+    """Create an authority and certificates in a folder; return 1 if that fails."""
     parser = CommandParser(
         prog="millrace certificates",
         description="Make a certificate authority for tests, and certificates of it, as PEM files.",

@@ -1,10 +1,10 @@
-"""Child processes of a demo or a stack: start, wait until ready, stop, never leave one behind.
+"""The child processes of a demo or a stack: start them, wait until they are ready, stop them.
 
-A child says it is ready with one line on standard output, `millrace <name> ready on <address>`.
-All its output goes to a log file. Children run in sessions of their own, so Ctrl-C reaches only
-the demo, which stops them in order; and on Linux the kernel ends them should the demo be killed.
-There they are forked as well, from processes that have a broker or what services need loaded: each
-starts sooner, and what they have in common is in memory once.
+A child reports that it is ready with one line on standard output, `millrace <name> ready on
+<address>`. All its output goes to a log file. Children run in their own sessions, so Ctrl-C reaches
+only the parent, which stops them in order. On Linux the kernel ends them if the parent is killed.
+On Linux they are also forked from processes that have loaded the modules of a broker or of the
+services: they start sooner and share the memory of these modules.
 """
 
 import asyncio
@@ -21,30 +21,30 @@ _READY_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _TAIL_LINES = 20
 _MAX_REVIVALS = 5
-"""In a row, of one that never serves for as long as the next says."""
+"""The number of restarts in a row, without `_SERVED_SECONDS` of service in between."""
 _SERVED_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 15.0
 
 
 class ChildDiedError(Exception):
-    """A child ended by itself; the message has the end of its log."""
+    """A child ended by itself; the message contains the end of its log."""
 
 
 class Running(Protocol):
-    """A process, as `asyncio.subprocess` has them."""
+    """A process, with the interface of `asyncio.subprocess.Process`."""
 
     @property
     def pid(self) -> int:
-        """Its id."""
+        """The process id."""
 
     @property
     def stdout(self) -> asyncio.StreamReader | None:
-        """What it says."""
+        """The standard output."""
 
     @property
     def returncode(self) -> int | None:
-        """How it ended."""
+        """The exit status; None while it runs."""
 
     def terminate(self) -> None:
         """Send SIGTERM."""
@@ -53,11 +53,11 @@ class Running(Protocol):
         """Send SIGKILL."""
 
     async def wait(self) -> int:
-        """Return how it ended, when it has."""
+        """Wait for the end and return the exit status."""
 
 
 class _Forked:
-    """A process that was forked, for a program with a loop."""
+    """A forked process, for a parent with an event loop."""
 
     def __init__(self, process: ForkedProcess, stdout: asyncio.StreamReader) -> None:
         self._process = process
@@ -87,9 +87,9 @@ class Child:
     """One program running as a process."""
 
     server: ForkServer = SERVICES
-    """From which it is forked, unless it is a broker."""
+    """The fork server of the program, unless it is a broker."""
     is_kept = False
-    """Revived without end, after longer and longer pauses."""
+    """Whether it is restarted without limit, with increasing pauses."""
 
     def __init__(
         self,
@@ -159,14 +159,14 @@ class Child:
         self._append(line)
         _, found, address = line.decode().partition(" ready on ")
         if found:
-            # What more there is to say stands behind it.
+            # Other information may follow the address.
             self.address = address.split()[0]
             self._ready_at = time.monotonic()
 
     async def watch(self) -> None:
-        """Return never: raise when the child ends; one that is revived is started again.
+        """Restart the child when it ends, if it is revived; otherwise raise. Never return.
 
-        Then it has all the time it needs to be ready: what it rests on may be away as well.
+        A restarted child has no time limit to be ready: its broker may be restarting as well.
         """
         while True:
             assert self._process is not None
@@ -183,35 +183,35 @@ class Child:
             self._process = await self._launch(*self._command)
 
     def _may_be_revived(self, now: float) -> bool:
-        """What dies over and over, whatever one does, is not to be started forever."""
+        """Return whether the child may be restarted: not for ever if it ends each time."""
         if self._ready_at is not None and now - self._ready_at >= _SERVED_SECONDS:
             self._revivals_left = _MAX_REVIVALS
         self._revivals_left -= 1
         return self._is_revived and (self.is_kept or self._revivals_left >= 0)
 
     def _pause_seconds(self) -> float:
-        """Return how long to wait before it is started again: longer each time that it dies."""
+        """Return the pause before the restart, which grows with each death."""
         deaths = _MAX_REVIVALS - self._revivals_left
         return float(min(_MAX_PAUSE_SECONDS, _PAUSE_SECONDS * 2 ** min(deaths, 10)))
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has said so, and runs."""
+        """Whether the child has reported that it is ready, and runs."""
         return self._ready_at is not None and self.is_running
 
     @property
     def is_running(self) -> bool:
-        """Whether its process has been started and has not ended."""
+        """Whether the process was started and has not ended."""
         return self._process is not None and self._process.returncode is None
 
     @property
     def has_started(self) -> bool:
-        """Whether it was started at all."""
+        """Whether the process was ever started."""
         return self._process is not None
 
     @property
     def pid(self) -> int | None:
-        """Its process id, None where nothing runs."""
+        """The process id; None if no process runs."""
         return self._process.pid if self._process is not None and self.is_running else None
 
     async def _death(self) -> ChildDiedError:
@@ -220,7 +220,7 @@ class Child:
         return ChildDiedError(f"{self.name} ended with status {status}\n{self._tail()}")
 
     async def stop(self) -> None:
-        """End the process: SIGTERM, and SIGKILL when it does not listen."""
+        """End the process with SIGTERM, and with SIGKILL if it does not end in time."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -244,7 +244,7 @@ class Child:
 
 
 class Children:
-    """All children, on levels: those of one level rest on those of the levels below."""
+    """All children in levels: children of a level depend on those of the lower levels."""
 
     def __init__(self, log_folder: Path) -> None:
         self.environment: dict[str, str] = {}
@@ -253,7 +253,7 @@ class Children:
         self._levels: list[list[Child]] = [[]]
 
     def begin_level(self) -> None:
-        """Say that what is started from now on rests on what has been started."""
+        """Begin a level: children that are started later depend on those started before."""
         self._levels.append([])
 
     async def start(
@@ -266,7 +266,7 @@ class Children:
     ) -> Child:
         """Start a program and return when it is ready; the options are those of `Child`.
 
-        One that `is_revived` is started again when it dies.
+        A child with `is_revived` is restarted when it dies.
         """
         self._log_folder.mkdir(parents=True, exist_ok=True)
         log_file = self._log_folder / f"{name}.log"
@@ -278,7 +278,7 @@ class Children:
         return child
 
     async def watch(self) -> None:
-        """Raise ChildDiedError as soon as one of them ends."""
+        """Raise ChildDiedError as soon as a child ends for good."""
         children = [child for level in self._levels for child in level]
         watching = [asyncio.ensure_future(child.watch()) for child in children]
         try:
@@ -288,13 +288,13 @@ class Children:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Stop all: those on which others rest last."""
+        """Stop all children, the lowest level last."""
         for level in reversed(self._levels):
             await asyncio.gather(*(child.stop() for child in level))
 
 
 def _environment() -> dict[str, str]:
-    """The demo says what its programs do; variables meant for other brokers do not count."""
+    """Return the environment without variables that would configure the child's broker."""
     return {
         name: value
         for name, value in program_environment().items()

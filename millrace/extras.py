@@ -1,4 +1,4 @@
-"""Extras that parts of Millrace need beyond the distribution, told by name where one is missing."""
+"""Optional dependencies (extras) of parts of Millrace, and the messages about missing ones."""
 
 import sys
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Needed(NamedTuple):
-    """A package that a part imports, and the extra that brings it."""
+    """A package that a part imports, and the extra that installs it."""
 
     package: str
     extra: str
@@ -18,18 +18,18 @@ NEEDED: Mapping[str, Needed] = {
     "dashboard": Needed("plotly", "spark"),
     "spark-job": Needed("pyspark", "spark"),
 }
-"""By the command that needs it."""
+"""The packages by the command that needs them."""
 
 
 def missing_for(command: str) -> str | None:
-    """Say what a command lacks, and how it is installed; None when all is there."""
+    """Return a message with the missing package of a command; None if none is missing."""
     needed = NEEDED.get(command)
     return None if needed is None else missing(needed, f"millrace {command}")
 
 
 def missing(needed: Needed, what: str) -> str | None:
-    """Say what is missing for `what`, and how it is installed; None when all is there."""
-    # A package that is loaded may have taken its place among the modules without a specification.
+    """Return a message with the missing package for `what`; None if none is missing."""
+    # A loaded package may be in `sys.modules` without a specification.
     if needed.package in sys.modules or find_spec(needed.package) is not None:
         return None
     return f'{what} needs {needed.package}: pip install "millrace[{needed.extra}]"'

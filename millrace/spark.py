@@ -4,9 +4,9 @@
 
     spark = spark_session("revenue")
 
-The session's own code is a program's, and lies beside the other programs; its folder is put behind
-everything else on the path, here and in Spark's workers. A package of the user's that is called
-`common` or `spark_analytics` would be found first, and is refused in words.
+The code of the session is in the folder of the programs, which is added at the end of the path,
+here and in Spark's workers. A user's package named `common` or `spark_analytics` would be found
+first, so it is refused with a message.
 """
 
 import sys
@@ -29,8 +29,8 @@ _OURS = ("common", "spark_analytics")
 def spark_session(app_name: str, **settings: str) -> "SparkSession":
     """Return the process's session, started with these settings of Spark's if there is none yet.
 
-    Raises ImportError where PySpark is missing, or where a package of the user's has the name of
-    one that the session needs, and RuntimeError when no Java can run it.
+    Raise ImportError if PySpark is missing, or if a user's package has the name of one that the
+    session needs, and RuntimeError if no suitable Java is found.
     """
     if problem := missing(NEEDED["spark-job"], "millrace.spark"):
         raise ImportError(problem)

@@ -1,8 +1,9 @@
 """The process that runs a development stack: `millrace up` starts it and returns.
 
-It starts the programs, starts those that die again, seeds what the stack is to have, and shows how
-everything is on a page. It says what it does in the file `state.json` of its folder, which the
-commands read. Ended in whatever way, it leaves no process behind: the kernel ends them with it.
+It starts the programs, restarts those that die, creates the seeds, and serves a page with the state
+of all programs. It writes its state to the file `state.json` in its folder, which the commands
+read. When it ends, even by a kill, the kernel ends all of its programs.
 
-`supervisor` is the process, `page` the page, `seeding` a program of its own that ends.
+`supervisor` is the process, `page` the page, and `seeding` a separate program that creates the
+seeds and ends.
 """

@@ -15,7 +15,7 @@ log = logging.getLogger("stack")
 
 
 async def run(place: Place) -> None:
-    """Run until a signal; what goes wrong at the start is in the state."""
+    """Run until a signal; an error at the start is written to the state."""
     running = spawn(Supervisor(place).run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
@@ -26,7 +26,7 @@ async def run(place: Place) -> None:
 
 
 def main() -> int:
-    """Run the program; 1 when the stack cannot be started."""
+    """Run the program; return 1 if the stack cannot be started."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     place = Place(Path(sys.argv[1]))
     lock = place.take()
@@ -39,7 +39,7 @@ def main() -> int:
         log.error("stack cannot start: %s", error)
         place.write(place.state_file, {"error": str(error)})
         return 1
-    # The lock is held until this process has ended: then all that it has started is gone as well.
+    # The lock is held until this process has ended; then its programs have ended as well.
     return 0
 
 

@@ -1,8 +1,8 @@
-"""The page of the stack: addresses, health, what to try next; and the same for programs.
+"""The page of the stack: addresses, health, what to try next; also as JSON and as metrics.
 
-A server of a few lines on h11, for the process that runs a stack is to stay small. It only shows:
-no request changes anything. A request whose Host is a site's name is refused, so that no site can
-read it by pointing its own name here.
+It is a small server on h11, because the process of a stack must use little memory. It is read-only.
+A request whose Host header is a foreign name is refused, so that no web site can read the page
+through a DNS name that points to this machine.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Page:
         self._server: asyncio.Server | None = None
 
     async def start(self, port: int) -> None:
-        """Listen; raises OSError when somebody has the port."""
+        """Listen; raise OSError if the port is in use."""
         self._server = await asyncio.get_running_loop().create_server(
             lambda: _Connection(self.answer), "127.0.0.1", port
         )
@@ -56,7 +56,7 @@ class Page:
             "/metrics": self._metrics,
         }
         found = answers.get(target.partition("?")[0])
-        return _text(404, "There is nothing here.\n") if found is None else found(headers)
+        return _text(404, "This page does not exist.\n") if found is None else found(headers)
 
     def _front(self, headers: Mapping[str, str]) -> Answer:
         state = self._state()
@@ -91,7 +91,7 @@ class Page:
         page = FrontPage(
             name=PAGE,
             title="Millrace",
-            what="A development stack: Kafka and what stands beside it, on this machine.",
+            what="A development stack on this machine: Kafka and its companions.",
             steps=_steps(plan),
             links=[
                 Link(f"http://127.0.0.1:{port}/", f"broker {number}", "its health and metrics")
@@ -103,7 +103,7 @@ class Page:
             name: f"{address} ({part_state(plan, state, name)})"
             for name, address in addresses(plan).items()
         }
-        facts["data"] = "forgotten at the end" if plan["is_ephemeral"] else plan["data_folder"]
+        facts["data"] = "deleted at the end" if plan["is_ephemeral"] else plan["data_folder"]
         return render(page, origin=f"http://{host}", missing=self._missing(state), facts=facts)
 
 
@@ -125,9 +125,9 @@ def _steps(plan: Plan) -> list[Step]:
             )
         )
     if url := url_of(plan, REGISTRY):
-        steps.append(Step("See what schemas there are.", f"curl {url}/subjects"))
+        steps.append(Step("List the schemas.", f"curl {url}/subjects"))
     if url := url_of(plan, CONNECT):
-        steps.append(Step("See what connectors there can be.", f"curl {url}/connector-plugins"))
+        steps.append(Step("List the available connectors.", f"curl {url}/connector-plugins"))
     return steps
 
 
@@ -149,7 +149,7 @@ def _text(status: int, text: str) -> Answer:
 
 
 class _Connection(asyncio.Protocol):
-    """One client; a request at a time, and none with a body."""
+    """The connection of one client: one request at a time, without a body."""
 
     def __init__(self, answer: Callable[[str, str, Mapping[str, str]], Answer]) -> None:
         self._answer = answer

@@ -1,7 +1,7 @@
-"""`python -m stack.seeding PLAN`: make the topics, schemas and records that a stack is to have.
+"""`python -m stack.seeding PLAN`: create the topics, schemas and records in a plan's seeds.
 
-Safe to repeat: a topic that exists keeps its partitions and gets its settings, a schema that is
-registered stays what it is, and records are written to a topic that has none.
+It is safe to repeat: an existing topic keeps its partitions and gets its settings, a registered
+schema is not changed, and records are written only to an empty topic.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from rest_proxy.v3.record_bodies import encoded
 
 
 async def seed(plan: Plan) -> None:
-    """Make everything; raises RestError, aiohttp.ClientError."""
+    """Create all seeds; raise RestError, aiohttp.ClientError."""
     registry_url = url_of(plan, REGISTRY)
     settings = {"bootstrap.servers": bootstrap_servers(plan), "schema.registry.url": registry_url}
     proxy = Proxy.of(Settings.of(settings))
@@ -98,7 +98,7 @@ async def _is_empty(proxy: Proxy, name: str) -> bool:
 
 
 def main() -> int:
-    """Run the program; 1 when something cannot be made."""
+    """Run the program; return 1 if a seed cannot be created."""
     configure_logging()
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:

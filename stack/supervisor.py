@@ -1,4 +1,4 @@
-"""Starts the programs of a stack and keeps them; says in a file how they are."""
+"""Start the programs of a stack, restart those that die, and write their states to a file."""
 
 import asyncio
 import logging
@@ -23,11 +23,11 @@ _READY_SECONDS: Final = 120.0
 _MAX_REPLICAS: Final = 3
 _WATCH_SECONDS: Final = 0.2
 SETTINGS: Final = {
-    # Kafka waits three seconds for more members of a new group; on a laptop there is one.
+    # Kafka waits three seconds for more members of a new group; here most groups have one.
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
-    # As Kafka's default: a topic with one replica takes records also in a cluster of three.
+    # Kafka's default, so that a topic with one replica accepts records in a cluster of three.
     "min.insync.replicas": "1",
 }
 
@@ -56,7 +56,7 @@ class Supervisor:
         self._written: dict[str, Any] = {}
 
     async def run(self) -> None:
-        """Run until cancelled; raises ChildDiedError for what does not start at all, OSError."""
+        """Run until cancelled; raise ChildDiedError if a program does not start, or OSError."""
         self._make_children()
         self._write_state()
         page = Page(self._plan, self.state) if PAGE in self._plan["ports"] else None
@@ -78,10 +78,10 @@ class Supervisor:
                 page.close()
             await self._stop()
 
-    # --- how it is ---
+    # --- state ---
 
     def state(self) -> dict[str, Any]:
-        """Return how the programs are, for commands and the page."""
+        """Return the states of the programs, for commands and the page."""
         parts = {
             name: {"state": _state_of(child), "pid": child.pid, "address": child.address}
             for name, child in self._children.items()
@@ -104,7 +104,7 @@ class Supervisor:
             self._place.write(self._place.state_file, state)
             self._written = state
         except OSError as error:
-            # A full disk is said by whoever writes data; the page shows how everything is.
+            # The brokers report a full disk; the page still shows the state.
             log.warning("state not written error=%s", error)
 
     # --- starting and stopping ---
@@ -125,7 +125,7 @@ class Supervisor:
         )
 
     async def _start(self) -> None:
-        """Start everything at once: what stands beside brokers loads while they start."""
+        """Start all programs at once: the others load their modules while the brokers start."""
         brokers = [name for name in self._children if name.startswith(f"{BROKER}-")]
         async with asyncio.TaskGroup() as group:
             started = [group.create_task(self._start_broker(name)) for name in brokers]
@@ -204,7 +204,7 @@ class Supervisor:
         return ",".join(f"{name}={url}/" for name, url in urls.items() if url)
 
     async def _seed(self) -> None:
-        """Have a process make what the stack is to have; it is gone when that is there."""
+        """Run the program that creates the seeds, and wait for its end."""
         if not any(self._plan["seeds"].get(part) for part in ("topics", "schemas")):
             return
         self._doing = "seeding topics, schemas and records"
@@ -219,7 +219,7 @@ class Supervisor:
         self._doing = ""
 
     async def _stop(self) -> None:
-        """Stop brokers last: the others commit and leave their groups first."""
+        """Stop the brokers last: the others commit and leave their groups first."""
         self._is_ready = False
         brokers = [child for name, child in self._children.items() if name.startswith(BROKER)]
         others = [child for child in self._children.values() if child not in brokers]

@@ -1,7 +1,7 @@
-"""`millrace load`: orders at a rate, whatever becomes of them, and what becomes of them.
+"""`millrace load`: sends orders at a fixed rate (an open loop) and reports their results.
 
-`arrivals` says when each order is due (pure), `sending` posts it then, `following` reads from the
-topics what it came to, `report` counts (pure), `command` is the run.
+`arrivals` computes the due times, `sending` posts each order at its time, `following` reads the
+results from the topics, `report` counts them, and `command` is the run.
 """
 
 from millrace.load.command import main

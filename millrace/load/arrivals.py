@@ -1,16 +1,16 @@
-"""When orders are due: fixed before the first is sent, so that a slow answer delays no other.
+"""The due times of orders, computed before the first is sent, so no slow answer delays others.
 
-A load that waits for its answers slows down with what it measures and so hides the wait
-("coordinated omission"); this one does not. A profile is the rate over time, in shares of the
-highest:
+A load that waits for answers becomes slower together with the measured system, and so hides the
+waiting time ("coordinated omission"). This load does not wait. A profile is the rate over time, as
+a share of the highest rate:
 
-    constant   the rate, all the time
-    ramp       from nothing up to the rate
-    spike      a fifth of the rate, and all of it in the middle fifth of the time
-    wave       up and down between a tenth of the rate and the rate, three times
+    constant   the full rate all the time
+    ramp       from zero to the full rate
+    spike      a fifth of the rate, and the full rate in the middle fifth of the time
+    wave       three waves between a tenth of the rate and the full rate
 
-Within its rate arrivals are evenly spaced; `poisson` is the constant profile with arrivals that
-know nothing of each other, as those of many customers.
+Arrivals are evenly spaced. Only `poisson`, with a constant rate, has independent arrivals, like
+those of many customers.
 """
 
 import math
@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Iterator
 
 STEPS_PER_ORDER = 8
-"""How finely the rate is followed."""
+"""The number of intervals in which the rate is approximated."""
 _WAVES = 3
 
 
@@ -37,16 +37,16 @@ PROFILES: dict[str, Callable[[float], float]] = {
     "wave": _wave,
     "poisson": lambda at: 1.0,
 }
-"""Name -> share of the rate at a share of the time."""
+"""Name -> function from a share of the time to a share of the rate."""
 
 
 def due_times(profile: str, per_second: float, seconds: float, seed: int) -> list[float]:
-    """Return when each order is due, in seconds after the start."""
+    """Return the due time of each order, in seconds after the start."""
     if profile == "poisson":
         return list(_poisson(per_second, seconds, random.Random(seed)))
     share_at = PROFILES[profile]
     step = 1 / (per_second * STEPS_PER_ORDER)
-    due, gathered = [], 1.0  # The first is due when there is any rate at all.
+    due, gathered = [], 1.0  # The first order is due as soon as the rate is above zero.
     for number in range(round(seconds / step)):
         at = number * step
         share = share_at(at / seconds)

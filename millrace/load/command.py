@@ -28,12 +28,12 @@ from millrace.load.sending import Sent, send_open_loop
 
 _PROGRESS_SECONDS = 0.25
 _END_SECONDS = 2.0
-"""An order that is valid is paid for within this, or by nobody."""
+"""If no valid order is paid within this time, no payment service runs."""
 _CANNOT = (SwitchError, aiohttp.ClientError, KafkaError, confluent_kafka.KafkaException)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Send the load; return 0 if everything came out as it should, 1 if not, 2 if it cannot run."""
+    """Send the load; return 0 if there are no faults, 1 if there are, 2 if it cannot run."""
     options = parse_options(arguments)
     try:
         return asyncio.run(_run(options, Display()))
@@ -110,11 +110,11 @@ async def _publish(
     except aiohttp.ClientResponseError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        # Where no service writes to customers, nobody knows of them.
+        # A cluster without a customer service may lack this topic.
 
 
 async def _show(sent: Sent, following: Following, update: Any) -> None:
-    """Show how many orders are done: refused, or judged."""
+    """Show how many orders are refused or have a verdict."""
     while True:
         judged = sum(order_id in following.judged_at for order_id in sent.due_at)
         update(judged + sent.posted - len(sent.due_at))
@@ -126,11 +126,11 @@ async def _wait_judged(sent: Sent, following: Following, seconds: float) -> None
         async with asyncio.timeout(seconds):
             await following.judged_at.wait_all(sent.due_at)
     except TimeoutError:
-        return  # The report counts who is missing.
+        return  # The report counts the missing orders.
 
 
 async def _wait_ended(sent: Sent, following: Following) -> None:
-    """Wait while orders still come to their ends; where nobody asks for money most never do."""
+    """Wait for the final states of orders; without a payment service most orders have none."""
     seen = -1
     while seen < len(following.ended_at) < len(sent.due_at):
         seen = len(following.ended_at)
@@ -154,7 +154,7 @@ def _tell(options: Options, display: Display, sent: Sent, following: Following) 
 
 
 def _rows(report: dict[str, Any]) -> list[list[tuple[str, str]]]:
-    """Return the sections of the table."""
+    """Return the sections of the final table."""
     latencies = [
         (f"POST due to {what}, {name}", f"{value:.0f} ms")
         for what, key in (

@@ -1,4 +1,4 @@
-"""What a load can break on purpose: a slow service, payments that fail, records nobody can read."""
+"""Faults that a load can cause: slow services, declined payments, invalid records."""
 
 import asyncio
 import dataclasses
@@ -15,20 +15,20 @@ from millrace.load.following import ORDERS
 from millrace.security.access import KafkaAccess
 
 _DECLINED_PREFIX = "declined-"
-"""The simulated payment provider declines customers that are called so."""
+"""The simulated payment provider declines customers with this prefix."""
 _POISON = b"\x00no event of any schema"
 _FLUSH_SECONDS = 30
 
 
 class Slow(NamedTuple):
-    """A service that is to wait before each of its batches."""
+    """A service that waits before each of its batches."""
 
     url: str
     delay_ms: int
 
 
 def parse_slow(text: str) -> Slow:
-    """Read `URL=MS`; raises ValueError."""
+    """Parse `URL=MS`; raise ValueError."""
     url, _, delay = text.rpartition("=")
     if not url.startswith("http"):
         raise ValueError(f"{text!r} is not URL=MS")
@@ -36,12 +36,12 @@ def parse_slow(text: str) -> Slow:
 
 
 class SwitchError(Exception):
-    """A service does not let itself be slowed down; the message says why."""
+    """A service cannot be slowed down; the message says why."""
 
 
 @asynccontextmanager
 async def slowed(session: aiohttp.ClientSession, services: Sequence[Slow]) -> AsyncIterator[None]:
-    """Have these services wait before each batch, and no longer at the end."""
+    """Make these services wait before each batch, until the block ends."""
     try:
         for service in services:
             await _delay(session, service.url, service.delay_ms)
@@ -60,7 +60,7 @@ async def _delay(session: aiohttp.ClientSession, url: str, delay_ms: int) -> Non
 
 
 def decline_some(orders: Sequence[DemoOrder], share: float, seed: int) -> list[DemoOrder]:
-    """Let this share of the orders come from customers whose cards are declined."""
+    """Change this share of the orders to customers whose cards are declined."""
     source = random.Random(seed)
     return [
         dataclasses.replace(order, customer_id=_DECLINED_PREFIX + str(order.customer_id))
@@ -71,7 +71,7 @@ def decline_some(orders: Sequence[DemoOrder], share: float, seed: int) -> list[D
 
 
 async def poison(kafka: KafkaAccess, count: int, seconds: float) -> None:
-    """Put records that are no events into `orders`, spread over the time."""
+    """Write records that are not events to `orders`, spread over the time."""
     producer = confluent_kafka.Producer(kafka.librdkafka())
     for number in range(count):
         await asyncio.sleep(seconds / (count + 1))

@@ -1,4 +1,4 @@
-"""When each order came to which state, by a stock consumer of what is committed in `orders`."""
+"""Observe when each order reaches which state, with a read_committed consumer of `orders`."""
 
 import asyncio
 import time
@@ -15,18 +15,18 @@ _POLL_SECONDS = 0.05
 _LIST_SECONDS = 10
 
 StateOf = Callable[[bytes], Awaitable[str]]
-"""Reads the state out of an order's event; raises ValueError or EOFError where it is none."""
+"""Decodes the state in an order's event; raises ValueError or EOFError for other records."""
 
 
 class Arrivals(dict[str, float]):
-    """When each order was first seen somewhere."""
+    """The time at which each order was first seen in a state."""
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting: dict[str, asyncio.Future[None]] = {}
 
     def note(self, order_id: str, now: float) -> bool:
-        """Note an order; tell whether it is seen for the first time."""
+        """Record an order; return whether this is the first time."""
         if order_id in self:
             return False
         self[order_id] = now
@@ -36,13 +36,13 @@ class Arrivals(dict[str, float]):
         return True
 
     async def wait(self, order_id: str) -> None:
-        """Return when the order has been seen; one waiter for each."""
+        """Wait until the order has been seen; only one task may wait for an order."""
         if order_id not in self:
             self._waiting[order_id] = asyncio.get_running_loop().create_future()
             await self._waiting[order_id]
 
     async def wait_all(self, order_ids: Iterable[str]) -> None:
-        """Return when all of them have been seen."""
+        """Wait until all of these orders have been seen."""
         for order_id in order_ids:
             await self.wait(order_id)
 
@@ -52,11 +52,11 @@ class Following:
 
     def __init__(self, kafka: KafkaAccess, state_of: StateOf) -> None:
         self.judged_at = Arrivals()
-        """When an order was first seen VALIDATED or FAILED."""
+        """The orders that were seen VALIDATED or FAILED."""
         self.judged_as: dict[str, str] = {}
-        """Which of the two it was."""
+        """The verdict of each order: VALIDATED or FAILED."""
         self.ended_at = Arrivals()
-        """When an order was first seen at an end: PAID, FAILED or CANCELLED."""
+        """The orders that were seen in a final state: PAID, FAILED or CANCELLED."""
         self.states: dict[str, str] = {}
         """The last state of each order."""
         self.started = asyncio.Event()
@@ -64,7 +64,7 @@ class Following:
         self._consumer = confluent_kafka.Consumer(
             {
                 **kafka.librdkafka(),
-                "group.id": "millrace-load",  # It joins none: partitions are assigned by hand.
+                "group.id": "millrace-load",  # The consumer joins no group.
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 50,
@@ -72,7 +72,7 @@ class Following:
         )
 
     async def run(self) -> None:
-        """Read what is new until cancelled; raises KafkaException."""
+        """Read new events until cancelled; raise KafkaException."""
         try:
             found = await asyncio.to_thread(self._consumer.list_topics, ORDERS, _LIST_SECONDS)
             self._consumer.assign(
@@ -91,12 +91,12 @@ class Following:
             self._consumer.close()
 
     def _next(self) -> list[confluent_kafka.Message]:
-        """Return what there is as soon as there is anything: `consume` waits for more."""
+        """Return the available messages as soon as there is one; `consume` would wait for more."""
         first = self._consumer.poll(_POLL_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, 0)]
 
     async def _end_of(self, number: int) -> int:
-        """Return where to begin: asked for now, so that nothing sent from now on is missed."""
+        """Return the end offset of a partition, at which the consumer begins."""
         partition = confluent_kafka.TopicPartition(ORDERS, number)
         ends = await asyncio.to_thread(
             self._consumer.get_watermark_offsets, partition, _LIST_SECONDS
@@ -106,11 +106,11 @@ class Following:
     async def _see(self, message: confluent_kafka.Message, now: float) -> None:
         key, value = message.key(), message.value()
         if message.error() or key is None or value is None:
-            return  # A broker that is away: the client asks again by itself.
+            return  # The broker cannot be reached; the client retries by itself.
         try:
             state = await self._state_of(value)
         except (ValueError, EOFError):
-            return  # No order's event: what the services set aside is none of ours.
+            return  # The record is not an order's event; it needs no handling here.
         order_id = key.decode(errors="replace")
         self.states[order_id] = state
         if state in ENDS:

@@ -1,4 +1,4 @@
-"""What the load can be told."""
+"""The options of `millrace load`."""
 
 import argparse
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that shapes a load."""
+    """The options of a load."""
 
     orders_url: str
     kafka: KafkaAccess
@@ -43,21 +43,21 @@ class Options:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Read the options; wrong ones end the program with a message."""
+    """Parse the options; invalid ones end the program with a message."""
     parser = CommandParser(
         prog="millrace load",
-        description="Send made-up orders at a rate, whatever becomes of them (an open loop), and "
-        "tell what became of them. The demo prints the addresses when it serves.",
+        description="Send generated orders at a fixed rate (an open loop), and report their "
+        "results. `millrace demo` prints the addresses when it is ready.",
         examples=EXAMPLES,
-        # `--orders 500` is no address of the orders service.
+        # Without this, `--orders 500` would mean --orders-url.
         allow_abbrev=False,
     )
     parser.add_argument("--orders-url", type=_url, required=True, help="the orders service")
     parser.add_argument("--bootstrap-servers", required=True, help="Kafka's host:port")
     access.add_option(parser)
     parser.add_argument("--registry-url", type=_url, required=True, help="the schema registry")
-    parser.add_argument("--rate", type=_positive, default=50.0, help="orders a second, at most")
-    parser.add_argument("--seconds", type=_positive, default=30.0, help="how long to send")
+    parser.add_argument("--rate", type=_positive, default=50.0, help="highest orders per second")
+    parser.add_argument("--seconds", type=_positive, default=30.0, help="the duration of the load")
     parser.add_argument(
         "--profile", choices=sorted(PROFILES), default="constant", help="the rate over time"
     )
@@ -66,20 +66,20 @@ def parse_options(arguments: Sequence[str]) -> Options:
         "--judged-seconds",
         type=_positive,
         default=60.0,
-        help="how long to wait after the last order until all are VALIDATED or FAILED",
+        help="the longest wait after the last order until all are VALIDATED or FAILED",
     )
     parser.add_argument(
         "--catalogue",
         action="store_true",
-        help="publish the products first, with their stock: the demo's made-up orders have them",
+        help="first publish the products of the generated orders, with their stock",
     )
-    parser.add_argument("--report", type=Path, help="write the report here too, as JSON")
-    faults = parser.add_argument_group("what to break")
+    parser.add_argument("--report", type=Path, help="also write the report to this JSON file")
+    faults = parser.add_argument_group("faults to cause")
     faults.add_argument(
-        "--declined", type=_share, default=0.0, help="share of orders whose payment is declined"
+        "--declined", type=_share, default=0.0, help="share of orders with a declined payment"
     )
     faults.add_argument(
-        "--poison", type=_count, default=0, help="records nobody can read, put among the orders"
+        "--poison", type=_count, default=0, help="number of invalid records in topic orders"
     )
     faults.add_argument(
         "--slow",
@@ -87,7 +87,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         action="append",
         default=[],
         metavar="URL=MS",
-        help="have a service wait before each of its batches; it must allow that",
+        help="make a service wait before each batch; it must run with --allow-faults 1",
     )
     found = parser.parse_args(arguments)
     try:

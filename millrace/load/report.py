@@ -1,4 +1,4 @@
-"""What a load has found: the numbers, and what is not as it should be. Pure."""
+"""The report of a load: its numbers and its faults. Does no IO."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from millrace.load.sending import Sent
 
 
 class Followed(Protocol):
-    """What was seen of the orders, by id: when judged, when at an end, the last state."""
+    """The observations of orders by id: the times of verdict and final state, the last state."""
 
     @property
     def judged_at(self) -> Mapping[str, float]: ...
@@ -26,10 +26,10 @@ def build_report(
     offered_per_second: float,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return the report; latencies are from when a POST was due.
+    """Return the report; latencies begin at the due time of the POST.
 
-    `latency_ms` is that to the verdict, `final_latency_ms` that to the final state, where somebody
-    asks for the money.
+    `latency_ms` ends at the verdict, `final_latency_ms` at the final state, if a payment service
+    runs.
     """
     ids, judged_at, states = sent.due_at, following.judged_at, following.states
     latencies_ms = _latencies_ms(ids, judged_at)
@@ -70,9 +70,9 @@ def _percentiles(ordered: list[float]) -> dict[str, float]:
 def find_problems(
     sent: Sent, judged_at: Mapping[str, float], first_states: Mapping[str, str]
 ) -> list[str]:
-    """Return what is not as it should be: answers, orders without an end, wrong ends.
+    """Return the faults: failed POSTs, orders without a verdict, wrong results.
 
-    `first_states` is what each order came to first, VALIDATED or FAILED.
+    `first_states` has the verdict of each order, VALIDATED or FAILED.
     """
     problems = [f"{count} POSTs ended with {what}" for what, count in sorted(sent.failed.items())]
     if sent.unavailable:

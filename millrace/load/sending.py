@@ -1,4 +1,4 @@
-"""Orders go out when they are due, whatever has become of those before."""
+"""Send each order when it is due, whether or not earlier orders have an answer."""
 
 import asyncio
 import time
@@ -14,20 +14,20 @@ POST_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the POSTs so far. Times are those of `time.monotonic`."""
+    """The results of the POSTs so far. Times are those of `time.monotonic`."""
 
     due_at: dict[str, float] = field(default_factory=dict)
-    """When each accepted order was due, by its id."""
+    """The due time of each accepted order, by its id."""
     expected: dict[str, str] = field(default_factory=dict)
-    """What the order should come to, by its id, where that is known."""
+    """The expected result of each order, by its id, if it is known."""
     refused: int = 0
-    """422: the order itself is wrong."""
+    """The number of answers 422: the order itself is invalid."""
     unavailable: int = 0
-    """503: nobody took it; in an open loop it is not sent again."""
+    """The number of answers 503: no service took the order; an open loop does not send it again."""
     failed: dict[str, int] = field(default_factory=dict)
-    """Anything else, by what it was."""
+    """The number of other failures, by their description."""
     late_seconds: float = 0.0
-    """How late the latest POST went out: much of it, and the load itself is too slow."""
+    """The largest delay of a POST after its due time; if large, the load itself is too slow."""
 
     @property
     def posted(self) -> int:
@@ -36,7 +36,7 @@ class Sent:
     async def take(
         self, response: aiohttp.ClientResponse, order: DemoOrder, due_at: float
     ) -> str | None:
-        """Note what became of one POST; return the order's id if it was accepted."""
+        """Count the result of one POST; return the order's id if it was accepted."""
         if response.status == 201:
             order_id = str((await response.json())["id"])
             self.due_at[order_id] = due_at
@@ -56,7 +56,7 @@ class Sent:
 
 
 def session_of_a_load() -> aiohttp.ClientSession:
-    """Return a session that holds back no request behind another."""
+    """Return a session in which no request waits for another."""
     return aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=POST_SECONDS), connector=aiohttp.TCPConnector(limit=0)
     )
@@ -65,7 +65,7 @@ def session_of_a_load() -> aiohttp.ClientSession:
 async def send_open_loop(
     url: str, orders: Sequence[DemoOrder], due_seconds: Sequence[float], sent: Sent
 ) -> None:
-    """POST every order when it is due; return when all are answered or given up."""
+    """POST every order when it is due; return when all have an answer or have failed."""
     begin = time.monotonic()
 
     async def post(order: DemoOrder, due_at: float, session: aiohttp.ClientSession) -> None:

@@ -1,4 +1,4 @@
-"""A development stack: brokers, schema registry, REST proxy and Connect, on ports everybody knows.
+"""A development stack: brokers, schema registry, REST proxy and Connect, on well-known ports.
 
-`programs` has the arguments that each of them is started with, here and in tests.
+`programs` has the arguments with which each program is started, here and in tests.
 """

@@ -30,7 +30,7 @@ _KILL_SECONDS = 5.0
 
 
 def up(arguments: Sequence[str]) -> int:
-    """Start a stack, or find the one that runs; return when it is ready."""
+    """Start a stack, or use the running one; return when it is ready."""
     options = up_options(arguments)
     try:
         place = place_of(options.name, os.environ)
@@ -45,7 +45,7 @@ def up(arguments: Sequence[str]) -> int:
 
 
 def _start(options: UpOptions, place: Place) -> None:
-    """Have a process of its own run the stack. Raises PlanError, OSError."""
+    """Start the process that runs the stack. Raise PlanError, OSError."""
     plan = make_plan(options, place)
     place.state_file.unlink(missing_ok=True)
     if options.is_ephemeral:
@@ -61,7 +61,7 @@ def _start(options: UpOptions, place: Place) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # Ctrl-C here is not meant for it.
+            # Ctrl-C ends this command, not the stack.
             start_new_session=True,
         )
     while not place.is_taken() and process.poll() is None:
@@ -80,8 +80,10 @@ def _await_ready(place: Place, options: UpOptions, *, is_new: bool) -> int:
         _tell_progress(state, seen, time.monotonic() - began)
         if time.monotonic() >= deadline:
             _show(place, state, options)
-            raise PlanError(f"not ready after {options.wait_seconds} s: it goes on starting")
-        # A process that starts the stack has a moment to take its place.
+            raise PlanError(
+                f"not ready after {options.wait_seconds} s; the stack is still starting"
+            )
+        # The process of the stack has a moment to take the lock.
         if not place.is_taken() and time.monotonic() - began > _KILL_SECONDS:
             raise PlanError(f"the stack has ended: see {place.log_folder / 'stack.log'}")
         if not state.get("is_ready"):
@@ -93,7 +95,7 @@ def _await_ready(place: Place, options: UpOptions, *, is_new: bool) -> int:
 
 
 def _tell_progress(state: dict[str, Any], seen: set[str], seconds: float) -> None:
-    """Say what has become ready since, for whoever waits."""
+    """Print the parts that have become ready since the last call."""
     for name, part in state.get("parts", {}).items():
         if part.get("state") == READY and name not in seen:
             seen.add(name)
@@ -113,7 +115,7 @@ def _show(place: Place, state: dict[str, Any], options: UpOptions) -> None:
 
 
 def status(arguments: Sequence[str]) -> int:
-    """Show a stack; 0 when it is ready, 1 when not, 3 when there is none."""
+    """Show a stack; return 0 if it is ready, 1 if not, 3 if there is none."""
     told = status_parser().parse_args(arguments)
     place = _named(told.name)
     if place is None or not place.is_taken():
@@ -132,7 +134,7 @@ def status(arguments: Sequence[str]) -> int:
 
 
 def down(arguments: Sequence[str]) -> int:
-    """Stop a stack and wait until it is gone; nothing to stop is good as well."""
+    """Stop a stack and wait for its end; succeed also if no stack runs."""
     told = down_parser().parse_args(arguments)
     place = _named(told.name)
     if place is None:
@@ -167,7 +169,7 @@ def _stop(place: Place) -> None:
 
 def _send(pid: int, number: signal.Signals) -> None:
     try:
-        # It may be stopped (SIGSTOP), and would not hear.
+        # A process that is stopped (SIGSTOP) would not receive SIGTERM.
         os.kill(pid, signal.SIGCONT)
         os.kill(pid, number)
     except ProcessLookupError:
@@ -186,7 +188,7 @@ def _delete(place: Place) -> None:
 
 
 def logs(arguments: Sequence[str]) -> int:
-    """Print the end of the logs, and go on if asked to."""
+    """Print the last lines of the logs, and follow them with --follow."""
     told = logs_parser().parse_args(arguments)
     place = _named(told.name)
     files = [] if place is None else sorted(place.log_folder.glob("*.log"))
@@ -217,7 +219,7 @@ def _print_end(file: Path, count: int, width: int) -> int:
 
 def _print_from(file: Path, at: int, width: int) -> int:
     with file.open("rb") as opened:
-        # A stack that was started again begins a log anew.
+        # A restarted stack begins a new log.
         opened.seek(at if at <= file.stat().st_size else 0)
         found = opened.read()
         end = opened.tell()
@@ -233,7 +235,7 @@ def _print(file: Path, lines: Sequence[str], width: int) -> None:
 
 
 def _named(name: str) -> Place | None:
-    """Return the stack of a name; without a name the only one that runs, else the default."""
+    """Return the stack with a name; without a name the only running one, else the default."""
     from millrace.stack.place import places
 
     if name:

@@ -1,4 +1,4 @@
-"""What `millrace up`, `status`, `down` and `logs` are told."""
+"""The options of `millrace up`, `status`, `down` and `logs`."""
 
 import argparse
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ READY_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What a stack is to be."""
+    """The options of `millrace up`."""
 
     name: str
     brokers: int
@@ -33,15 +33,17 @@ def up_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="millrace up",
         description="Start a development stack in the background: broker 9092, schema registry "
-        "8081, REST proxy 8082, Connect 8083, its page 8080. Return when it is ready, "
-        "seeds included. A second `up` finds the first.",
+        "8081, REST proxy 8082, Connect 8083, its page 8080. Return when it is ready "
+        "and has its seeds. A second `up` shows the running stack.",
         examples=["millrace up", "millrace up --brokers 3 --only broker,registry --ephemeral"],
     )
     parser.add_argument("--brokers", type=int, default=1, metavar="N", help="1 to 9; default 1")
-    parser.add_argument("--only", metavar="PARTS", help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="keep data there, for the next up")
-    parser.add_argument("--ephemeral", action="store_true", help="forget everything at the end")
-    parser.add_argument("--any-port", action="store_true", help="take free ports")
+    parser.add_argument("--only", metavar="PARTS", help=f"start only these: {','.join(PARTS)}")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="the folder for data, which is kept"
+    )
+    parser.add_argument("--ephemeral", action="store_true", help="delete all data at the end")
+    parser.add_argument("--any-port", action="store_true", help="use free ports")
     parser.add_argument(
         "--offset-ports", type=int, default=0, metavar="N", help="add N to every port"
     )
@@ -51,7 +53,7 @@ def up_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--wait", type=int, default=READY_SECONDS, metavar="SECONDS", nargs="?",
-        const=READY_SECONDS, help=f"how long to wait until it is ready; default {READY_SECONDS}",
+        const=READY_SECONDS, help=f"the longest wait until it is ready; default {READY_SECONDS}",
     )  # fmt: skip
     _add_name(parser)
     _add_json(parser)
@@ -59,19 +61,19 @@ def up_parser() -> argparse.ArgumentParser:
 
 
 def up_options(arguments: Sequence[str]) -> UpOptions:
-    """Return what `up` is told; wrong arguments end the program."""
+    """Parse the options of `up`; invalid ones end the program."""
     parser = up_parser()
     told = parser.parse_args(arguments)
     parts = tuple(PARTS if told.only is None else filter(None, told.only.split(",")))
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
-        parser.error(f"--only {unknown[0]}: there are {', '.join(PARTS)}")
+        parser.error(f"--only {unknown[0]}: the parts are {', '.join(PARTS)}")
     if BROKER not in parts:
-        parser.error("--only: without a broker there is nothing to start")
+        parser.error("--only: the list must contain broker")
     if not 1 <= told.brokers <= MAX_BROKERS:
         parser.error(f"--brokers {told.brokers}: 1 to {MAX_BROKERS}")
     if told.data is not None and told.ephemeral:
-        parser.error("--data keeps what --ephemeral forgets: give one of them")
+        parser.error("--data keeps the data that --ephemeral deletes: give one of them")
     seeds: Seeds = {}
     try:
         for file in (told.topics, told.seed):
@@ -97,8 +99,8 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
 def status_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="millrace status",
-        description="Show the stack that `millrace up` has started. Exit status: 0 when it is "
-        "ready, 1 when it is not yet, 3 when there is none.",
+        description="Show the stack that `millrace up` has started. Exit status: 0 if it is "
+        "ready, 1 if it is not ready, 3 if there is none.",
         examples=["millrace status", "millrace status --json"],
     )
     _add_name(parser)
@@ -109,30 +111,32 @@ def status_parser() -> argparse.ArgumentParser:
 def down_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="millrace down",
-        description="Stop the stack that `millrace up` has started. Data stays, unless it was "
-        "started with --ephemeral.",
+        description="Stop the stack that `millrace up` has started. Its data is kept, unless it "
+        "was started with --ephemeral.",
         examples=["millrace down", "millrace down --delete-data"],
     )
     _add_name(parser)
-    parser.add_argument("--delete-data", action="store_true", help="also delete what it has kept")
+    parser.add_argument("--delete-data", action="store_true", help="also delete its data")
     return parser
 
 
 def logs_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="millrace logs",
-        description="Show what the programs of the stack have logged.",
+        description="Show the log messages of the programs of the stack.",
         examples=["millrace logs", "millrace logs broker-1 --lines 100 --follow"],
     )
     parser.add_argument("part", nargs="?", help="broker-1, registry, rest-proxy, connect, stack")
-    parser.add_argument("-n", "--lines", type=int, default=20, help="the last ones; default 20")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
+    parser.add_argument(
+        "-n", "--lines", type=int, default=20, help="the number of last lines; default 20"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="print new lines until Ctrl-C")
     _add_name(parser)
     return parser
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default="", help="which stack; for more than one at a time")
+    parser.add_argument("--name", default="", help="the name of the stack, if there are several")
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,8 @@
-"""Where a stack keeps what it has: `~/.millrace/stacks/NAME`, or below `MILLRACE_HOME`.
+"""The folder of a stack: `~/.millrace/stacks/NAME`, or below `MILLRACE_HOME`.
 
-`lock` is held by the process that runs the stack for as long as it lives; `plan.json` is what it
-was told, `state.json` what it says of itself, `env` the variables for clients. Logs are in `logs`,
-data in `data` unless they are kept elsewhere.
+The process that runs the stack holds `lock` as long as it lives. `plan.json` has the options of the
+stack, `state.json` its current state, `env` the variables for clients. Logs are in `logs`; data is
+in `data` unless the user gives another folder.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ class Place:
         return self.folder.name
 
     def is_taken(self) -> bool:
-        """Tell whether a process runs this stack."""
+        """Return whether a process runs this stack."""
         try:
             with self._lock_file.open("r+b") as file:
                 return not _locked(file)
@@ -42,7 +42,7 @@ class Place:
             return False
 
     def take(self) -> IO[bytes] | None:
-        """Return the lock, held until it is closed or the process ends; None if somebody has it."""
+        """Return the lock, held until it is closed or the process ends; None if it is taken."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self._lock_file.open("a+b")
         if _locked(file):
@@ -52,14 +52,14 @@ class Place:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Be the only command that decides whether the stack is to be started; wait for others."""
+        """Lock out other commands that may start the stack; wait for them first."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "up.lock").open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def state(self) -> dict[str, Any]:
-        """Return what the stack says of itself, nothing before it has said something."""
+        """Return the state of the stack; empty before the stack has written it."""
         try:
             found = json.loads(self.state_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -67,17 +67,17 @@ class Place:
         return found if isinstance(found, dict) else {}
 
     def plan(self) -> dict[str, Any]:
-        """Return what the stack was told. Raises OSError, ValueError."""
+        """Return the plan of the stack. Raise OSError, ValueError."""
         found: dict[str, Any] = json.loads(self.plan_file.read_text(encoding="utf-8"))
         return found
 
     def write(self, file: Path, content: Mapping[str, Any]) -> None:
-        """Write JSON so that whoever reads sees the old or the new; raises OSError."""
+        """Write JSON atomically: a reader sees the old or the new content. Raise OSError."""
         write_whole(file, json.dumps(content, indent=2) + "\n")
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Replace a file in one step; raises OSError."""
+    """Replace a file atomically; raise OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
@@ -98,19 +98,19 @@ def _locked(file: IO[bytes]) -> bool:
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """Return the folder of everything that Millrace keeps for this user."""
+    """Return the folder in which Millrace stores this user's files."""
     told = environment.get("MILLRACE_HOME")
     return Path(told) if told else Path.home() / ".millrace"
 
 
 def place_of(name: str, environment: Mapping[str, str]) -> Place:
-    """Return the place of a stack; raises ValueError for a name that can be no folder's."""
+    """Return the place of a stack; raise ValueError for a name that is not valid for a folder."""
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise ValueError(f"a stack cannot be called {name!r}")
     return Place(home(environment) / "stacks" / name)
 
 
 def places(environment: Mapping[str, str]) -> list[Place]:
-    """Return the places of all stacks that there have been."""
+    """Return the places of all stacks that have a folder."""
     folder = home(environment) / "stacks"
     return [Place(each) for each in sorted(folder.iterdir())] if folder.is_dir() else []

@@ -1,4 +1,4 @@
-"""A stack as it is started: its plan, made of options; and its addresses, read from a plan."""
+"""The plan of a stack: made from the options before the start; addresses are read from it."""
 
 import os
 from collections.abc import Mapping
@@ -28,16 +28,16 @@ _VARIABLES = {
 
 
 class PlanError(Exception):
-    """A stack that cannot be started as it was asked for; the message says why."""
+    """The stack cannot be started with these options; the message says why."""
 
 
 def make_plan(options: UpOptions, place: Place) -> Plan:
-    """Decide everything before anything starts. Raises PlanError."""
+    """Make all decisions before any program starts. Raise PlanError."""
     try:
         ports = wanted_ports(options.parts, options.brokers, options.offset)
     except ValueError as error:
         raise PlanError(str(error)) from None
-    # One source for all: it gives no port twice.
+    # One iterator for all parts, so that no port is given twice.
     others = free_ports()
     if options.any_port:
         ports = dict(zip(ports, others, strict=False))
@@ -60,19 +60,19 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
 
 
 def refuse_taken(ports: Mapping[str, int]) -> None:
-    """Raise PlanError when somebody has one of the ports, and say who."""
+    """Raise PlanError if one of the ports is in use, and name the process."""
     lines = []
     for name, port in taken(ports).items():
         who = holder(port)
         lines.append(f"port {port} of {name} is taken{' by ' + who if who else ''}")
     if lines:
         raise PlanError(
-            "\n".join(lines) + "\nStop what has it, or use --any-port or --offset-ports N."
+            "\n".join(lines) + "\nStop that process, or use --any-port or --offset-ports N."
         )
 
 
 def _cluster_id(data: Path, options: UpOptions) -> str:
-    """Return the id of the cluster whose data is there, a new one where there is none."""
+    """Return the id of the cluster in the data folder, or a new id if the folder has no data."""
     if options.is_ephemeral:
         return random_cluster_id()
     file = data / "cluster"
@@ -84,20 +84,20 @@ def _cluster_id(data: Path, options: UpOptions) -> str:
         raise PlanError(f"{file} cannot be read: {error}") from None
     if int(brokers) != options.brokers:
         raise PlanError(
-            f"the data in {data} is that of {brokers} broker(s): use --brokers {brokers}, or "
+            f"the data in {data} is from {brokers} broker(s): use --brokers {brokers}, or "
             "another --data"
         )
     return cluster_id
 
 
 def remember_cluster(plan: Plan) -> None:
-    """Keep with the data which cluster it is of; raises OSError."""
+    """Store the id of the cluster with its data; raise OSError."""
     file = Path(plan["data_folder"]) / "cluster"
     write_whole(file, f"{plan['cluster_id']} {plan['brokers']}\n")
 
 
 def bootstrap_servers(plan: Plan) -> str:
-    """Return where clients of Kafka connect."""
+    """Return the bootstrap servers for Kafka clients."""
     return ",".join(
         f"127.0.0.1:{plan['ports'][f'{BROKER}-{number}']}"
         for number in range(1, plan["brokers"] + 1)
@@ -105,19 +105,19 @@ def bootstrap_servers(plan: Plan) -> str:
 
 
 def url_of(plan: Plan, part: str) -> str:
-    """Return the address of a part, nothing for one that the stack has not."""
+    """Return the address of a part; empty if the stack lacks it."""
     port = plan["ports"].get(part)
     return "" if port is None else f"http://127.0.0.1:{port}"
 
 
 def addresses(plan: Plan) -> dict[str, str]:
-    """Return the address of each part, in the order in which they are shown."""
+    """Return the address of each part, in the order of the output."""
     urls = {part: url_of(plan, part) for part in (REGISTRY, REST_PROXY, CONNECT, PAGE)}
     return {"broker": bootstrap_servers(plan), **{part: url for part, url in urls.items() if url}}
 
 
 def variables(plan: Plan) -> dict[str, str]:
-    """Return the variables that tell clients where everything is."""
+    """Return the environment variables with the addresses, for clients."""
     urls = {_VARIABLES[part]: url_of(plan, part) for part in _VARIABLES}
     return {
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(plan),
@@ -126,5 +126,5 @@ def variables(plan: Plan) -> dict[str, str]:
 
 
 def environment_file(plan: Plan) -> str:
-    """Return the variables as a shell and `docker run --env-file` read them."""
+    """Return the variables in the format of a shell and of `docker run --env-file`."""
     return "".join(f"{name}={value}{os.linesep}" for name, value in variables(plan).items())

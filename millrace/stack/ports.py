@@ -1,4 +1,4 @@
-"""Ports: those everybody knows, those that are free, and who has one that is not."""
+"""Ports: the well-known ones, free ones, and the process that uses a port."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 def wanted_ports(parts: Sequence[str], brokers: int, offset: int) -> dict[str, int]:
-    """Return a port for each part, `broker-1` and on for brokers; raises ValueError above 65535."""
+    """Return a port for each part; brokers are `broker-1`, ... Raise ValueError above 65535."""
     wanted: dict[str, int] = {}
     for part in parts:
         first = WELL_KNOWN[part] + offset
@@ -33,14 +33,14 @@ def wanted_ports(parts: Sequence[str], brokers: int, offset: int) -> dict[str, i
 
 
 def taken(ports: Mapping[str, int]) -> dict[str, int]:
-    """Return those that somebody has."""
+    """Return the ports that are in use."""
     return {name: port for name, port in ports.items() if not is_free(port)}
 
 
 def is_free(port: int) -> bool:
-    """Tell whether this user may listen on a port of 127.0.0.1, and nobody does."""
+    """Return whether a port of 127.0.0.1 is unused and this user may listen on it."""
     with socket.socket() as probe:
-        # As servers do: a connection that is only being forgotten is in nobody's way.
+        # Servers set this option, too: connections in TIME_WAIT do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -51,7 +51,7 @@ def is_free(port: int) -> bool:
 
 
 def holder(port: int, proc: Path = Path("/proc")) -> str:
-    """Return who listens on a port, in words; nothing where that cannot be told."""
+    """Describe the process that listens on a port; empty if it cannot be found."""
     inodes = set()
     for table in ("tcp", "tcp6"):
         with suppress(OSError):
@@ -63,7 +63,7 @@ def holder(port: int, proc: Path = Path("/proc")) -> str:
 
 
 def listening_inodes(table: str, port: int) -> set[str]:
-    """Return the sockets that listen on a port in a table as Linux has it. Pure."""
+    """Return the inodes of sockets that listen on a port, from the text of /proc/net/tcp."""
     found = set()
     for line in table.splitlines()[1:]:
         fields = line.split()
@@ -77,7 +77,7 @@ def _sockets(process: Path) -> set[str]:
     found: set[str] = set()
     try:
         descriptors = list((process / "fd").iterdir())
-    except OSError:  # another user's, or gone
+    except OSError:  # the process belongs to another user, or has ended
         return found
     for each in descriptors:
         with suppress(OSError):

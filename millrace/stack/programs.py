@@ -1,4 +1,4 @@
-"""How the programs of a stack are started: arguments, and the worker's properties. Pure."""
+"""The arguments of a stack's programs, and the properties of its Connect worker. Does no IO."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def registry_arguments(bootstrap_servers: str, port: int, replication_factor: int) -> list[str]:
-    """Return the registry's arguments; port 0 takes a free one."""
+    """Return the registry's arguments; port 0 means a free port."""
     return [
         *("--bootstrap-servers", bootstrap_servers),
         *("--http-host", _LOOPBACK),
@@ -24,7 +24,7 @@ def rest_proxy_arguments(
     port: int,
     settings: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return the REST proxy's arguments; port 0 takes a free one."""
+    """Return the REST proxy's arguments; port 0 means a free port."""
     told = {
         "bootstrap.servers": bootstrap_servers,
         "schema.registry.url": registry_url,
@@ -41,9 +41,9 @@ def connect_properties(
     replication_factor: int,
     settings: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the properties file of a worker whose connectors are kept in topics.
+    """Return the properties file of a worker that stores its connectors in topics.
 
-    Values are JSON with no schema within, as people try it; a connector says what else it wants.
+    By default values are JSON without a schema; a connector may set other converters.
     """
     told = {
         "bootstrap.servers": bootstrap_servers,

@@ -1,4 +1,4 @@
-"""What a stack has from its start: topics, settings, schemas, records, as a YAML file says. Pure.
+"""The seeds of a stack: topics, settings, schemas and records from a YAML file.
 
     topics:
       - name: fruit
@@ -11,8 +11,8 @@
     schemas:
       - {subject: other-value, type: AVRO, schema: {...}}
 
-A topic may also be one line, `name:partitions:replicas:compact`, as images for Docker have it.
-Records are those of the REST proxy's version 3, or a key and a value as they are.
+A topic may also be one line, `name:partitions:replicas:compact`, the form of common Docker images.
+Records have the form of the REST proxy's version 3, or simply a key and a value.
 """
 
 from collections.abc import Mapping
@@ -26,14 +26,14 @@ _MAX_FILE_BYTES = 64 << 20
 
 
 class SeedError(ValueError):
-    """A seed file that cannot be used; the message names the place."""
+    """A seed file is invalid; the message names the position."""
 
 
 Seeds = dict[str, Any]
 
 
 def read_seeds(path: Path) -> Seeds:
-    """Return what a file says, checked; raises SeedError."""
+    """Return the validated seeds of a file; raise SeedError."""
     import yaml
 
     try:
@@ -49,23 +49,23 @@ def read_seeds(path: Path) -> Seeds:
 
 
 def together(first: Seeds, second: Seeds) -> Seeds:
-    """Return the seeds of two files; raises SeedError for a topic that is in both."""
+    """Return the seeds of two files; raise SeedError for a topic that is in both."""
     seeds = {part: [*first.get(part, []), *second.get(part, [])] for part in ("topics", "schemas")}
     names = [topic["name"] for topic in seeds["topics"]]
     for name in names:
         if names.count(name) > 1:
-            raise SeedError(f"topic {name} is there twice")
+            raise SeedError(f"topic {name} is defined twice")
     return seeds
 
 
 def checked(told: Any) -> Seeds:
-    """Return seeds in one form; raises SeedError."""
+    """Return seeds in their normal form; raise SeedError."""
     if told is None:
         told = {}
     if isinstance(told, list):
         told = {"topics": told}
     if not isinstance(told, dict):
-        raise SeedError("it has to be a list of topics, or topics: and schemas:")
+        raise SeedError("it must be a list of topics, or a mapping with topics: and schemas:")
     _only(told, "the file", "topics", "schemas")
     topics = [_topic(each, f"topics[{n}]") for n, each in enumerate(_list(told, "topics"))]
     schemas = [_schema(each, f"schemas[{n}]") for n, each in enumerate(_list(told, "schemas"))]
@@ -76,14 +76,14 @@ def _topic(told: Any, where: str) -> dict[str, Any]:
     if isinstance(told, str):
         return _of_line(told, where)
     if not isinstance(told, dict):
-        raise SeedError(f"{where} has to be a name or a mapping")
+        raise SeedError(f"{where} must be a name or a mapping")
     _only(told, where, *_TOPIC)
     name = told.get("name")
     if not isinstance(name, str) or not name:
         raise SeedError(f"{where}.name is missing")
     config = told.get("config") or {}
     if not isinstance(config, dict):
-        raise SeedError(f"{where}.config has to be a mapping")
+        raise SeedError(f"{where}.config must be a mapping")
     parts = {part: _part(told.get(part), f"{where}.{part}") for part in ("key", "value")}
     return {
         "name": name,
@@ -99,7 +99,7 @@ def _topic(told: Any, where: str) -> dict[str, Any]:
 
 
 def _of_line(line: str, where: str) -> dict[str, Any]:
-    """Return a topic that is written as name:partitions:replicas:policy."""
+    """Return the topic of a line name:partitions:replicas:policy."""
     name, *rest = line.split(":")
     if not name or len(rest) > 3:
         raise SeedError(f"{where}: {line!r} is not name:partitions:replicas:compact")
@@ -118,13 +118,13 @@ def _of_line(line: str, where: str) -> dict[str, Any]:
 
 
 def _part(told: Any, where: str) -> dict[str, Any] | None:
-    """Return how keys or values are encoded: their type, and their schema's text."""
+    """Return the encoding of keys or values: their type, and the text of their schema."""
     if told is None:
         return None
     if isinstance(told, str):
         told = {"type": told}
     if not isinstance(told, dict):
-        raise SeedError(f"{where} has to be a type or a mapping")
+        raise SeedError(f"{where} must be a type or a mapping")
     _only(told, where, "type", "schema")
     kind = str(told.get("type", "AVRO")).upper()
     if kind not in TYPES:
@@ -135,9 +135,9 @@ def _part(told: Any, where: str) -> dict[str, Any] | None:
 
 
 def _record(told: Any, parts: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a record as version 3 of the REST proxy takes it."""
+    """Return a record in the form of the REST proxy's version 3."""
     if not isinstance(told, dict):
-        raise SeedError(f"{where} has to be a mapping with key and value")
+        raise SeedError(f"{where} must be a mapping with key and value")
     _only(told, where, "key", "value", "headers", "timestamp", "partition")
     record: dict[str, Any] = {}
     for part in ("key", "value"):
@@ -164,7 +164,7 @@ def _headers(told: Any, where: str) -> list[dict[str, Any]]:
     from base64 import b64encode
 
     if not isinstance(told, dict):
-        raise SeedError(f"{where}.headers has to be a mapping")
+        raise SeedError(f"{where}.headers must be a mapping")
     return [
         {"name": str(name), "value": b64encode(str(value).encode()).decode()}
         for name, value in told.items()
@@ -196,7 +196,7 @@ def _count(told: Any, where: str, least: int = 1) -> int | None:
     if told is None:
         return None
     if isinstance(told, bool) or not isinstance(told, int) or not least <= told < 1 << 31:
-        raise SeedError(f"{where}: {told!r} is no number from {least} up")
+        raise SeedError(f"{where}: {told!r} is not a number of at least {least}")
     return told
 
 
@@ -209,11 +209,11 @@ def _list(told: Mapping[str, Any], name: str, where: str = "the file") -> list[A
     if found is None:
         return []
     if not isinstance(found, list):
-        raise SeedError(f"{where}: {name} has to be a list")
+        raise SeedError(f"{where}: {name} must be a list")
     return found
 
 
 def _only(told: Mapping[Any, Any], where: str, *names: str) -> None:
     unknown = [str(each) for each in told if each not in names]
     if unknown:
-        raise SeedError(f"{where}: {unknown[0]!r} is none of {', '.join(names)}")
+        raise SeedError(f"{where}: {unknown[0]!r} is not one of {', '.join(names)}")

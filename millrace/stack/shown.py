@@ -1,4 +1,4 @@
-"""What a person is shown of a stack: one table of addresses, lines to export. Pure."""
+"""The output about a stack: a table of addresses, and variables to export. Does no IO."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ READY, STARTING, ENDED = "ready", "starting", "ended: see millrace logs"
 
 
 def table(plan: Plan, state: Mapping[str, Any]) -> str:
-    """Return a line for each part: its address, how it is, what it is."""
+    """Return a line for each part: its address, its state, its purpose."""
     rows = [
         (name, address, part_state(plan, state, name), _WHAT[name])
         for name, address in addresses(plan).items()
@@ -29,7 +29,7 @@ def table(plan: Plan, state: Mapping[str, Any]) -> str:
 
 
 def part_state(plan: Plan, state: Mapping[str, Any], name: str) -> str:
-    """Return how a part is; brokers are as the worst of them is."""
+    """Return the state of a part; for brokers it is the worst state of all."""
     told = state.get("parts", {})
     names = [f"broker-{n}" for n in range(1, plan["brokers"] + 1)] if name == "broker" else [name]
     states = [told.get(each, {}).get("state", STARTING) for each in names]
@@ -37,12 +37,12 @@ def part_state(plan: Plan, state: Mapping[str, Any], name: str) -> str:
 
 
 def exports(plan: Plan) -> str:
-    """Return lines for a shell."""
+    """Return lines with `export` for a shell."""
     return "\n".join(f"export {name}={value}" for name, value in variables(plan).items())
 
 
 def as_json(plan: Plan, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same for programs."""
+    """Return the addresses and states as JSON, for programs."""
     return {
         "name": plan["name"],
         "is_ready": bool(state.get("is_ready")),

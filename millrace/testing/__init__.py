@@ -1,4 +1,4 @@
-"""Real brokers and all that stands beside them, for tests; and fixtures of pytest for each.
+"""Real brokers and the other servers, for tests, and a pytest fixture for each of them.
 
 from millrace.testing import LocalBroker, LocalCluster
 

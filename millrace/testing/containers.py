@@ -5,8 +5,9 @@ from millrace.testing.containers import MillraceContainer
 with MillraceContainer() as kafka:
     producer = Producer({"bootstrap.servers": kafka.get_bootstrap_server()})
 
-Who uses its `KafkaContainer` changes the import. Needs `pip install millrace[containers]`, Docker,
-and the image: `docker build --tag millrace .` in a checkout makes it.
+To replace its `KafkaContainer`, change the import. `MillraceContainer` needs Docker,
+`pip install millrace[containers]`, and the image, which `docker build --tag millrace .` builds in a
+checkout.
 """
 
 import io
@@ -30,10 +31,10 @@ _POLL_SECONDS = 0.05
 
 
 class MillraceContainer(DockerContainer):
-    """One broker, ready when `start` returns; what it has is gone with it.
+    """One broker, ready when `start` returns. Its data is deleted with the container.
 
-    Clients on this machine use `get_bootstrap_server()`; containers on its network use its alias
-    and port 9092. `with_env("KAFKA_NUM_PARTITIONS", "6")` sets `num.partitions`.
+    Clients on this machine use `get_bootstrap_server()`; containers in the same network use its
+    alias and port 9092. `with_env("KAFKA_NUM_PARTITIONS", "6")` sets `num.partitions`.
     """
 
     def __init__(self, image: str = IMAGE, port: int = 9093, **kwargs: Any) -> None:
@@ -49,18 +50,18 @@ class MillraceContainer(DockerContainer):
         self.with_env("KAFKA_INTER_BROKER_LISTENER_NAME", "BROKER")
 
     def with_kraft(self) -> Self:
-        """Do nothing: there is no other mode."""
+        """Do nothing: the broker always uses KRaft."""
         return self
 
     def get_bootstrap_server(self) -> str:
-        """Return host:port for a client on this machine."""
+        """Return host:port for clients on this machine."""
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
 
     def start(self, timeout: int = _READY_SECONDS) -> Self:
         """Return when the broker is ready; raise BrokerFailedError with its log if it is not.
 
-        The port at which clients find it is known when the container runs, and the broker must tell
-        it to them: so it waits for a script that says so.
+        The broker must know the port that clients use, which is known only after the start of the
+        container. So the container waits for a script that starts the broker with this port.
         """
         self.with_kwargs(entrypoint=["sh", "-c"])
         self.with_command([f"until [ -f {_START_SCRIPT} ]; do sleep 0.05; done; . {_START_SCRIPT}"])

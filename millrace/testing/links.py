@@ -42,7 +42,7 @@ _NODE_IN_CLIENT_ID = re.compile(rb"(?:node|broker)-(\d+)")
 
 
 class _Ways(NamedTuple):
-    """The ways one connection goes by: from who dialled, and back."""
+    """The two ways of a connection: from the dialling node, and back."""
 
     onward: asyncio.Event
     back: asyncio.Event
@@ -65,24 +65,24 @@ class Links:
         self._thread.start()
 
     def add(self, source: int, target: int, address: tuple[str, int]) -> int:
-        """Make the link by which `source` dials `target`; gives its port."""
+        """Create the link through which `source` dials `target`; return its port."""
         self._linked.add(frozenset((source, target)))
         link = _Link(self._loop, target, address, self._between)
         link.source = source
         return self._follow(link)
 
     def add_shared(self, sources: Iterable[int], target: int, address: tuple[str, int]) -> int:
-        """Make the link by which all of `sources` dial `target`; gives its port."""
+        """Create the link through which all of `sources` dial `target`; return its port."""
         self._linked |= {frozenset((source, target)) for source in sources}
         return self._follow(_Link(self._loop, target, address, self._between))
 
     def cut(self, a: int, b: int) -> None:
-        """Let nothing through between two nodes, in either direction."""
+        """Close both ways between two nodes."""
         self.cut_one_way(a, b)
         self.cut_one_way(b, a)
 
     def cut_one_way(self, source: int, target: int) -> None:
-        """Let nothing through from one node to another, whoever has dialled."""
+        """Close the way from one node to another, for connections of both."""
         assert {source, target} in self._linked, f"there is no link between {source} and {target}"
         self._call(
             self._ways[source, target].clear,
@@ -90,7 +90,7 @@ class Links:
         )
 
     def heal(self) -> None:
-        """Let everything through again."""
+        """Open all ways."""
         self._call(*(way.set for way in list(self._ways.values())))
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Links:
         return _Ways(self._ways[source, target], self._ways[target, source])
 
     def _call(self, *actions: Callable[[], None]) -> None:
-        """Do these on the loop's thread and return when they are done."""
+        """Run these in the loop's thread, and return when they are done."""
         done: Future[None] = Future()
 
         def act() -> None:
@@ -145,27 +145,27 @@ class _Link:
         between: Callable[[int, int], _Ways],
     ) -> None:
         self.target = target
-        self.source: int | None = None  # who dials, where only one node does
+        self.source: int | None = None  # the dialling node, if there is only one
         self._loop = loop
         self._address = address
         self._between = between
-        # Bound and never listening: it keeps the port ours while the link is closed.
+        # This socket is bound and never listens: it reserves the port while the link is closed.
         self._reserved = _bound_socket(0)
         self.port: int = self._reserved.getsockname()[1]
         self._listening: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._follower: asyncio.Task[None] | None = None
 
-    # What the cluster does to it.
+    # Actions of the cluster.
 
     def follow(self) -> None:
-        """Be closed until the node listens."""
+        """Close the link until the node listens."""
         self._stop_listening()
         if self._follower is None:
             self._follower = self._start(self._listen_with_target())
 
     def listen(self) -> None:
-        """Accept connections, whether or not the node would."""
+        """Accept connections even if the node does not."""
         if self._listening is None:
             self._listening = _bound_socket(self.port)
             self._listening.listen(64)
@@ -243,7 +243,7 @@ class _Link:
                 onward_writer.transport.abort()
 
     async def _who_dials(self, reader: asyncio.StreamReader) -> tuple[int, bytes]:
-        """Give the node at the other end, and what was read to know it."""
+        """Return the dialling node, and the bytes that were read to find it."""
         if self.source is not None:
             return self.source, b""
         start = await reader.readexactly(_REQUEST_START.size)

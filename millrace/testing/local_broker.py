@@ -1,4 +1,4 @@
-"""One real broker in a process of its own, on a free port, in a temporary folder."""
+"""One real broker as a child process, on a free port, in a temporary folder."""
 
 import shutil
 import tempfile
@@ -11,7 +11,7 @@ from millrace.testing.node_process import NodeProcess, settings_text
 from millrace.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
 
-# What a test wants and Kafka's defaults do not give.
+# Defaults for tests that differ from Kafka's.
 TEST_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "5",
@@ -23,11 +23,11 @@ TEST_SETTINGS = {
 class LocalBroker:
     """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
 
-    `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. It is started by `with` or
-    `start()`, and its folder is removed at the end. It listens on `port`, on a free one where that
-    is 0. With `security` its listener is encrypted, or its clients authenticate, or both:
-    `client_settings` has what they need, and `client_file` what a program needs. `users` are
-    passwords by user, besides the administrator's.
+    `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. `with` or `start()`
+    starts the broker; its folder is removed at the end. It listens on `port`; 0 means a free port.
+    With `security` its listener uses TLS, or authenticates clients, or both: `client_settings`
+    returns the settings for clients, and `client_file` a file for programs. `users` has passwords
+    by user, besides the administrator's.
     """
 
     def __init__(
@@ -44,66 +44,66 @@ class LocalBroker:
         self._node: NodeProcess | None = None
         self._port = port
 
-    # --- where it is ---
+    # --- addresses and files ---
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address clients connect to, as `host:port`."""
+        """The address for clients, as `host:port`."""
         assert self._port, "the broker is not started"
         return f"127.0.0.1:{self._port}"
 
     def client_settings(
         self, client: Client = "confluent-kafka", user: str = USER
     ) -> dict[str, Any]:
-        """What a client is made with: the address, and what `security` demands of a user."""
+        """Return the settings of a client: the address, and what `security` needs for a user."""
         if self._security is not None:
             return self._security.client_settings(self.bootstrap_servers, client, user)
         has_dots = client in ("confluent-kafka", "java")
         return {"bootstrap.servers" if has_dots else "bootstrap_servers": self.bootstrap_servers}
 
     def client_file(self, user: str = USER) -> str:
-        """A file of client settings, as programs and tools take it: `--command-config`.
+        """Return a file of client settings for `--command-config` of programs and tools.
 
-        Without `security` there is none, and this is "".
+        Without `security` this is "".
         """
         return "" if self._security is None else str(self._security.client_file(user))
 
     @property
     def http_url(self) -> str:
-        """The address of its health and metrics pages."""
+        """The address of the broker's health and metrics pages."""
         return self._started().http_url
 
     @property
     def data_folder(self) -> Path:
-        """The log directory it writes to."""
+        """The broker's log directory."""
         return self._started().data_folder
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The broker's process id."""
         return self._started().pid
 
     def log(self) -> str:
-        """What it has logged so far."""
+        """Return the broker's log messages so far."""
         return self._started().log()
 
     def log_tail(self) -> str:
-        """The end of what it has logged, for reports; nothing once it is closed."""
+        """Return the last log messages, for reports; empty after `close`."""
         return "" if self._node is None else self._node.log_tail()
 
-    # --- what one can do to it ---
+    # --- actions ---
 
     def create_topic(
         self, name: str, partitions: int = 1, *, settings: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Make a topic, with settings of Kafka's names; return when every partition has a leader.
+        """Create a topic, with Kafka's settings; return when every partition has a leader.
 
-        Raises confluent_kafka.KafkaException where the broker refuses it.
+        Raise confluent_kafka.KafkaException if the broker refuses the topic.
         """
         create_topic(self.client_settings(), name, partitions, 1, settings)
 
     def start(self) -> Self:
-        """Start it, or start it again on the same port and data; return when it serves."""
+        """Start the broker, or restart it with the same port and data; return when it is ready."""
         if self._node is None:
             folder = Path(tempfile.mkdtemp(prefix="millrace-broker-"))
             self._node = NodeProcess(folder, self._settings)
@@ -121,25 +121,25 @@ class LocalBroker:
         return self
 
     def stop(self) -> None:
-        """Stop it cleanly (SIGTERM) and wait."""
+        """Stop the broker cleanly (SIGTERM) and wait."""
         if self._node is not None:
             self._node.stop()
 
     def kill(self) -> None:
-        """Kill it (SIGKILL), as a crash would; `start()` starts it again."""
+        """Kill the broker (SIGKILL) like a crash; `start()` restarts it."""
         if self._node is not None:
             self._node.kill()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Freeze the broker (SIGSTOP)."""
         self._started().pause()
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Continue the frozen broker (SIGCONT)."""
         self._started().resume()
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the broker and remove its folder."""
         try:
             self.stop()
         finally:

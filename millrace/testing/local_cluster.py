@@ -1,9 +1,8 @@
-"""A real cluster for tests: several nodes in processes of their own, and the network between them.
+"""A real cluster for tests: several nodes as child processes, and the network between them.
 
-Nodes dial each other through links (`links.py`), so that a test can part any two of them, in one
-direction or both: the controller listeners, and a listener that brokers have for each other only
-(REPLICATION). Clients, and controllers that look whether a broker is still there, reach every node
-directly.
+Nodes dial each other through links (`links.py`), so a test can partition any two of them, in one
+direction or both. The links lead to the controller listeners and to a listener for brokers only
+(REPLICATION). Clients, and controllers that check whether a broker is alive, connect directly.
 """
 
 import re
@@ -39,11 +38,11 @@ _LEADER = re.compile(r" leader leader_id=(?P<leader_id>\d+) leader_epoch=(?P<epo
 class LocalCluster:
     """A cluster for tests; settings have Kafka's names, as with `LocalBroker`.
 
-    With `controllers=None` every node is broker and controller, with ids from 1. Otherwise there
-    are as many nodes that are only controllers, with ids from 3001. It is started by `with` or
-    `start()`, and its folder is removed at the end. `has_links=False` leaves the links out: then
-    there is no `partition`, and nothing of this process between the nodes. `environment` is what
-    the nodes have in theirs besides. `security` is that of the listeners for clients.
+    With `controllers=None` every node is broker and controller, with ids from 1. Otherwise
+    `controllers` nodes are only controllers, with ids from 3001. `with` or `start()` starts the
+    cluster; its folder is removed at the end. With `has_links=False` the nodes connect directly,
+    and `partition` cannot be used. `environment` has additional environment variables of the
+    nodes. `security` is for the listeners of clients.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class LocalCluster:
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
 
-    # --- where it is ---
+    # --- addresses and files ---
 
     @property
     def node_ids(self) -> list[int]:
@@ -90,41 +89,41 @@ class LocalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses clients connect to, of all brokers."""
+        """The addresses of all brokers, for clients."""
         return ",".join(self.address(broker_id) for broker_id in self.broker_ids)
 
     def client_settings(
         self, client: Client = "confluent-kafka", user: str = USER
     ) -> dict[str, Any]:
-        """What a client is made with: the addresses, and what `security` demands of a user."""
+        """Return the settings of a client: the addresses, and what `security` needs for a user."""
         if self._security is not None:
             return self._security.client_settings(self.bootstrap_servers, client, user)
         has_dots = client in ("confluent-kafka", "java")
         return {"bootstrap.servers" if has_dots else "bootstrap_servers": self.bootstrap_servers}
 
     def client_file(self, user: str = USER) -> str:
-        """A file of client settings, as programs and tools take it: `--command-config`.
+        """Return a file of client settings for `--command-config` of programs and tools.
 
-        Without `security` there is none, and this is "".
+        Without `security` this is "".
         """
         return "" if self._security is None else str(self._security.client_file(user))
 
     def address(self, broker_id: int) -> str:
-        """The address of one broker, as `host:port`."""
+        """Return the address of one broker, as `host:port`."""
         assert self._ports, "the cluster is not started"
         return f"127.0.0.1:{self._ports[broker_id]}"
 
     def node(self, node_id: int) -> NodeProcess:
-        """One node's process: its folder, its process id, its pages."""
+        """Return one node's process, which has its folder, its process id and its pages."""
         assert self._nodes, "the cluster is not started"
         return self._nodes[node_id]
 
     def log(self, node_id: int) -> str:
-        """What a node has logged so far."""
+        """Return a node's log messages so far."""
         return self.node(node_id).log()
 
     def logs(self) -> dict[int, str]:
-        """The end of every node's log, for reports."""
+        """Return the last log messages of every node, for reports."""
         return {
             node_id: node.log_tail()
             for node_id, node in self._nodes.items()
@@ -132,7 +131,7 @@ class LocalCluster:
         }
 
     def active_controller(self) -> int:
-        """Wait until a node that runs leads the metadata quorum, and give its id."""
+        """Wait until a running node leads the metadata quorum, and return its id."""
         deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             _, leader_id = max(log.latest() for log in self._leaders.values())
@@ -142,7 +141,7 @@ class LocalCluster:
             time.sleep(POLL_SECONDS)
         raise BrokerFailedError(f"no node leads the quorum\n{self._report()}")
 
-    # --- what one can do to it ---
+    # --- actions ---
 
     def create_topic(
         self,
@@ -152,10 +151,10 @@ class LocalCluster:
         replication_factor: int | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Make a topic; return when every broker that runs knows a leader of each partition.
+        """Create a topic; return when every running broker knows a leader of each partition.
 
-        It has three replicas, fewer where brokers are fewer, unless `replication_factor` says
-        otherwise. Raises confluent_kafka.KafkaException where the brokers refuse it.
+        It has three replicas, or fewer if there are fewer brokers, unless `replication_factor` is
+        given. Raise confluent_kafka.KafkaException if the brokers refuse the topic.
         """
         factor = replication_factor or min(REPLICATION_FACTOR, len(self.broker_ids))
         running = [broker for broker in self.broker_ids if self.node(broker).is_running]
@@ -169,9 +168,9 @@ class LocalCluster:
         )
 
     def start(self, *node_ids: int) -> Self:
-        """Start nodes, all that do not run when none is named; return when they serve.
+        """Start nodes, by default all that do not run; return when they are ready.
 
-        Nodes that need each other for a majority must be started together.
+        Nodes that need each other for a majority must be started in one call.
         """
         if self._folder is None:
             self._make()
@@ -179,7 +178,7 @@ class LocalCluster:
         nodes = named or [node for node in self._nodes.values() if not node.is_running]
         for node in nodes:
             if not node.is_running:
-                node.kill()  # It may have died by itself: what is left of it is let go.
+                node.kill()  # The process may have died by itself: release what is left of it.
             node.launch()
         try:
             for node in nodes:
@@ -189,7 +188,7 @@ class LocalCluster:
         return self
 
     def add_broker(self) -> int:
-        """Add a broker that is no controller, and give its id when it serves."""
+        """Add a node that is only a broker, and return its id when it is ready."""
         assert self._folder is not None, "the cluster is not started"
         broker_id = max(self.broker_ids) + 1
         ports = free_ports()
@@ -201,9 +200,9 @@ class LocalCluster:
         return broker_id
 
     def stop(self, *node_ids: int) -> None:
-        """Stop nodes cleanly (SIGTERM), all when none is named.
+        """Stop nodes cleanly (SIGTERM), by default all.
 
-        The last ones of a cluster take a while: what they want to hand over nobody takes.
+        The last nodes of a cluster take a while, because no other node can take their partitions.
         """
         nodes = [self._nodes[node_id] for node_id in node_ids or self._nodes]
         for node in nodes:
@@ -212,7 +211,7 @@ class LocalCluster:
             node.stop()
 
     def kill(self, *node_ids: int) -> None:
-        """Kill nodes (SIGKILL) at once, as a crash would; all when none is named."""
+        """Kill nodes (SIGKILL) like a crash, by default all."""
         nodes = [self._nodes[node_id] for node_id in node_ids or self._nodes]
         for node in nodes:
             node.send_kill()
@@ -224,13 +223,13 @@ class LocalCluster:
         self.node(node_id).pause()
 
     def resume(self, node_id: int) -> None:
-        """Let a node go on (SIGCONT)."""
+        """Continue a frozen node (SIGCONT)."""
         self.node(node_id).resume()
 
     def wipe(self, node_id: int) -> None:
-        """Remove all that a node which is down has stored of topics.
+        """Remove the partitions of a stopped node from its disk.
 
-        The metadata log stays: a voter that forgets is no fault a quorum could stand.
+        The metadata log stays: a quorum cannot tolerate a voter that loses its log.
         """
         node = self.node(node_id)
         assert not node.is_running, "the node is running"
@@ -241,36 +240,36 @@ class LocalCluster:
                 entry.unlink()
 
     def partition(self, a: int, b: int) -> None:
-        """Part two nodes: neither gets anything from the other, nor is told so."""
+        """Partition two nodes: all packets between them are lost, without an error."""
         assert self._links is not None, "the cluster has no links"
         self._links.cut(a, b)
 
     def partition_one_way(self, source: int, target: int) -> None:
-        """Let `target` get nothing from `source`, though `source` still gets what it sends."""
+        """Lose all packets from `source` to `target`; the other direction still works."""
         assert self._links is not None, "the cluster has no links"
         self._links.cut_one_way(source, target)
 
     def partition_ring(self) -> None:
-        """Let every node get nothing from the one before it: each lacks another one."""
+        """Lose all packets from each node to the next one in a ring."""
         for source, target in pairwise([*self.node_ids, self.node_ids[0]]):
             self.partition_one_way(source, target)
 
     def isolate(self, node_id: int) -> None:
-        """Part a node from all others."""
+        """Partition a node from all others."""
         for other in self.peers(node_id):
             self.partition(node_id, other)
 
     def peers(self, node_id: int) -> list[int]:
-        """The ids of all other nodes."""
+        """Return the ids of all other nodes."""
         return [other for other in self.node_ids if other != node_id]
 
     def heal(self) -> None:
-        """Join all that were parted."""
+        """End all partitions."""
         assert self._links is not None, "the cluster has no links"
         self._links.heal()
 
     def close(self) -> None:
-        """Kill what still runs, and remove the folder: nothing is left to stop in good order."""
+        """Kill all running nodes, and remove the folder; a clean stop is not needed."""
         self.kill()
         if self._links is not None:
             self._links.close()
@@ -296,7 +295,7 @@ class LocalCluster:
     ) -> None:
         self.close()
 
-    # --- within ---
+    # --- internal ---
 
     def _make(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millrace-cluster-"))
@@ -334,7 +333,7 @@ class LocalCluster:
         self._leaders[node_id] = _LeaderLog(node.log_file)
 
     def _secured(self, security: LocalSecurity, settings: dict[str, str]) -> dict[str, str]:
-        """Give the listener for clients another protocol, and its name."""
+        """Set the protocol of the listener for clients, which is also its name."""
         protocol = security.protocol
         inner = [f"{name}:PLAINTEXT" for name in ("CONTROLLER", REPLICATION_LISTENER)]
         listeners = settings["listeners"].replace("PLAINTEXT://", f"{protocol}://")
@@ -347,7 +346,7 @@ class LocalCluster:
         }
 
     def _replication_listener(self, links: Links, node_id: int, others: str) -> dict[str, str]:
-        """Give a broker a listener for other brokers, of which these learn only the link."""
+        """Add a listener for other brokers, which know only the address of its link."""
         port = self._replication_ports[node_id]
         linked = links.add_shared(self.peers(node_id), node_id, ("127.0.0.1", port))
         return {
@@ -369,7 +368,7 @@ class LocalCluster:
 
 
 class _LeaderLog:
-    """Reads from a node's log which leader it knows; each look goes on where the last one ended."""
+    """Finds the current leader in a node's log; each search continues where the last ended."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -377,7 +376,7 @@ class _LeaderLog:
         self._latest = (-1, -1)
 
     def latest(self) -> tuple[int, int]:
-        """Give the highest epoch whose leader this node has known, and that leader."""
+        """Return the highest epoch in the node's log, and its leader."""
         if self._file.exists():
             with self._file.open("rb") as log:
                 log.seek(self._position)

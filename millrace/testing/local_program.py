@@ -1,7 +1,7 @@
-"""One program of the stack in a process of its own: started, stopped, killed.
+"""One program of the stack as a child process: start, stop and kill it.
 
-It ends with this process, however that ends: the kernel sees to it on Linux, where it is forked;
-elsewhere it is ended when this process ends in order.
+On Linux the program is forked, and the kernel ends it whenever this process ends. On other systems
+it is ended if this process ends normally.
 """
 
 import atexit
@@ -34,18 +34,18 @@ from millrace.testing.node_process import (
 )
 
 _OTHERS = ("KAFKA_", "MILLRACE_")
-"""Variables that are meant for other processes than those of a test."""
+"""Prefixes of variables that are not meant for the processes of a test."""
 
 
 class LocalProgram:
-    """A program with a folder of its own, which is removed by `close`."""
+    """A program with its own folder, which `close` removes."""
 
     module = ""
 
     def __init__(
         self, environment: Mapping[str, str] | None = None, *, command_config: str = ""
     ) -> None:
-        """`command_config` is a file of client settings, of a cluster that demands them."""
+        """`command_config` is a file of client settings, for a cluster with security."""
         self._own_environment = dict(environment or {})
         if command_config:
             self._own_environment[VARIABLE] = command_config
@@ -55,44 +55,44 @@ class LocalProgram:
         self._url = ""
 
     def arguments(self, folder: Path) -> Sequence[str]:
-        """Return what it is started with."""
+        """Return the arguments of the program."""
         raise NotImplementedError
 
-    # --- where it is ---
+    # --- addresses and files ---
 
     @property
     def url(self) -> str:
-        """Its address, as `http://host:port`."""
+        """The program's address, as `http://host:port`."""
         assert self._url, f"{self.module} is not started"
         return self._url
 
     @property
     def port(self) -> int:
-        """The port it serves on."""
+        """The program's port."""
         return int(self.url.rpartition(":")[2])
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The program's process id."""
         assert self._process is not None, f"{self.module} is not running"
         return self._process.pid
 
     @property
     def folder(self) -> Path:
-        """A folder of its own."""
+        """The program's folder."""
         assert self._folder is not None, f"{self.module} is not started"
         return self._folder
 
     def log_tail(self) -> str:
-        """Return the end of what it has logged; nothing once it is closed."""
+        """Return the last log messages; empty after `close`."""
         if self._folder is None:
             return ""
         return (self._folder / "log").read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
 
-    # --- what one can do to it ---
+    # --- actions ---
 
     def start(self) -> Self:
-        """Start it, or start it again; return when it serves. Raises BrokerFailedError."""
+        """Start or restart the program; return when it is ready. Raise BrokerFailedError."""
         assert self._process is None, f"{self.module} is running"
         if self._folder is None:
             name = self.module.replace(".", "-")
@@ -107,7 +107,7 @@ class LocalProgram:
         return self
 
     def stop(self) -> None:
-        """Stop it (SIGTERM) and wait; raises BrokerFailedError when it does not end."""
+        """Stop the program (SIGTERM) and wait; raise BrokerFailedError if it does not end."""
         if self._process is None:
             return
         self._process.terminate()
@@ -119,14 +119,14 @@ class LocalProgram:
         self._release()
 
     def kill(self) -> None:
-        """Kill it (SIGKILL) and wait until it is gone; `start` starts it again."""
+        """Kill the program (SIGKILL) and wait for its end; `start` restarts it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._release()
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the program and remove its folder."""
         try:
             self.stop()
         finally:
@@ -149,7 +149,7 @@ class LocalProgram:
     ) -> None:
         self.close()
 
-    # --- within ---
+    # --- internal ---
 
     def _launched(self, folder: Path, log: IO[str]) -> "subprocess.Popen[str] | ForkedProcess":
         environment = {
@@ -218,7 +218,7 @@ class LocalRegistry(LocalProgram):
 
 
 class LocalRestProxy(LocalProgram):
-    """A REST proxy for tests; settings have their own names, in a dict."""
+    """A REST proxy for tests; `settings` is a dict with the proxy's names."""
 
     module = REST_PROXY
 
@@ -239,7 +239,7 @@ class LocalRestProxy(LocalProgram):
 
 
 class LocalConnect(LocalProgram):
-    """A Connect worker for tests; settings have Kafka Connect's names, in a dict.
+    """A Connect worker for tests; `settings` is a dict with Kafka Connect's names.
 
     Its connectors may read and write files in `folder`, unless settings say otherwise.
     """

@@ -14,17 +14,17 @@ _MAX_REPLICAS = 3
 
 
 class LocalStack:
-    """A stack for tests, of the parts that are named and brokers, whose settings are keywords.
+    """A stack for tests: brokers and the named parts. Keywords are settings of the brokers.
 
-    It is started by `with` or `start()`. `LocalStack(brokers=3)` has a cluster,
-    `LocalStack(parts=["registry"])` a registry and nothing else. With
-    `security` all programs connect as the administrator.
+    `with` or `start()` starts the stack. `LocalStack(brokers=3)` has a cluster of three brokers;
+    `LocalStack(parts=["registry"])` has a broker and a registry. With `security` all programs
+    connect as the administrator.
     """
 
     def __init__(self, brokers: int = 1, parts: Sequence[str] = PARTS, **settings: object) -> None:
         unknown = [part for part in parts if part not in PARTS]
         if unknown:
-            raise ValueError(f"{unknown[0]} is none of {', '.join(PARTS)}")
+            raise ValueError(f"{unknown[0]} is not one of {', '.join(PARTS)}")
         self._parts = parts
         self._replicas = min(brokers, _MAX_REPLICAS)
         self.brokers: LocalBroker | LocalCluster = (
@@ -35,11 +35,11 @@ class LocalStack:
         self.programs: dict[str, LocalProgram] = {}
         self._running = ExitStack()
 
-    # --- where it is ---
+    # --- addresses ---
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address clients of Kafka connect to."""
+        """The bootstrap servers for Kafka clients."""
         return self.brokers.bootstrap_servers
 
     @property
@@ -58,7 +58,7 @@ class LocalStack:
         return self.programs["connect"].url
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that say where everything is."""
+        """Return environment variables with the addresses of all parts."""
         names = {
             "registry": "SCHEMA_REGISTRY_URL",
             "rest-proxy": "KAFKA_REST_URL",
@@ -68,13 +68,13 @@ class LocalStack:
         return {"KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers, **urls}
 
     def logs(self) -> dict[str, str]:
-        """Return the end of every program's log, for reports."""
+        """Return the last log messages of every program, for reports."""
         return {part: program.log_tail() for part, program in self.programs.items()}
 
-    # --- what one can do to it ---
+    # --- actions ---
 
     def start(self) -> Self:
-        """Start everything; return when it serves."""
+        """Start all programs; return when they are ready."""
         with ExitStack() as starting:
             starting.enter_context(self.brokers)
             registry_url = ""
@@ -104,7 +104,7 @@ class LocalStack:
         return program.url
 
     def close(self) -> None:
-        """Stop everything, the brokers last, and remove its folders."""
+        """Stop all programs, the brokers last, and remove their folders."""
         self._running.close()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""One node in a process of its own: starting, stopping, killing and freezing it.
+"""One node as a child process: start, stop, kill and freeze it.
 
-The child stops when its standard input closes, and that happens whenever this process ends, however
-it ends: no node outlives the tests that started it.
+The node stops when its standard input closes, which happens whenever this process ends, even by a
+kill. So no node outlives the tests that started it.
 """
 
 import os
@@ -30,10 +30,10 @@ class BrokerFailedError(RuntimeError):
 
 
 class NodeProcess:
-    """A node with a folder of its own, which outlives the process: it can be started again.
+    """A node with its own folder, which is kept after the process ends, so the node can restart.
 
-    `settings` have Kafka's names. `cluster_id` is the cluster a new folder is formatted for;
-    `environment` is what the process has in its own besides.
+    `settings` have Kafka's names. `cluster_id` is the cluster for which a new folder is formatted;
+    `environment` has additional environment variables of the process.
     """
 
     def __init__(
@@ -51,53 +51,53 @@ class NodeProcess:
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
 
-    # --- what it is ---
+    # --- properties ---
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has neither been stopped nor died."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is frozen."""
+        """Whether the process is frozen."""
         return self._waker is not None
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self._process is not None, "the node is not running"
         return self._process.pid
 
     @property
     def data_folder(self) -> Path:
-        """The log directory it writes to."""
+        """The node's log directory."""
         return self.folder / "data"
 
     @property
     def log_file(self) -> Path:
-        """Where everything it has logged is."""
+        """The file of the node's log messages."""
         return self.folder / "broker.log"
 
     @property
     def http_url(self) -> str:
-        """The address of its health and metrics pages."""
+        """The address of the node's health and metrics pages."""
         found = _HTTP.findall(self.log())
         assert found, "the node is not started"
         return str(found[-1])
 
     def log(self) -> str:
-        """What it has logged so far."""
+        """Return the log messages so far."""
         return self.log_file.read_text(errors="replace")
 
     def log_tail(self) -> str:
-        """The end of what it has logged."""
+        """Return the last log messages."""
         return self.log()[-LOG_TAIL_CHARACTERS:]
 
-    # --- what one can do to it ---
+    # --- actions ---
 
     def launch(self) -> None:
-        """Start it, and do not wait until it serves."""
+        """Start the node, without waiting until it is ready."""
         assert self._process is None, "the node is running"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.log_file.open("a")
@@ -106,7 +106,7 @@ class NodeProcess:
         if CAN_FORK and not self._own_environment:
             self._process = BROKERS.start(_PROGRAM, arguments, environment, self._log)
         else:
-            # What is in an environment may be meant for the interpreter, or for its loader.
+            # The environment may contain variables for the interpreter or for its loader.
             self._process = subprocess.Popen(
                 program_command(_PROGRAM, *arguments),
                 env=environment,
@@ -117,7 +117,7 @@ class NodeProcess:
             )
 
     def wait_until_ready(self) -> int:
-        """Wait until it serves and give its port; kills it when it does not."""
+        """Wait until the node is ready and return its port; kill it if it is not ready in time."""
         assert self._process is not None, "the node is not running"
         try:
             return self._ready_port(self._process)
@@ -126,13 +126,13 @@ class NodeProcess:
             raise
 
     def send_stop(self) -> None:
-        """Ask it to stop (SIGTERM), and do not wait until it has; `stop` does."""
+        """Send SIGTERM, without waiting for the end; `stop` waits."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
 
     def stop(self) -> None:
-        """Stop it cleanly (SIGTERM) and wait."""
+        """Stop the node cleanly (SIGTERM) and wait."""
         if self._process is None:
             return
         self.send_stop()
@@ -144,41 +144,41 @@ class NodeProcess:
         self._release()
 
     def wait_until_ended(self, seconds: float) -> int:
-        """Wait until it has ended by itself, and give its exit status."""
+        """Wait until the node has ended by itself, and return its exit status."""
         assert self._process is not None, "the node is not running"
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise BrokerFailedError(f"the node goes on\n{self.log_tail()}") from None
+            raise BrokerFailedError(f"the node did not end\n{self.log_tail()}") from None
         self._release()
         return status
 
     def send_kill(self) -> None:
-        """Send SIGKILL, and do not wait until it is gone; `kill` does."""
+        """Send SIGKILL, without waiting for the end; `kill` waits."""
         if self._process is not None:
             self._process.kill()
 
     def kill(self) -> None:
-        """Kill it (SIGKILL), as a crash would, and wait until it is gone."""
+        """Kill the node (SIGKILL) like a crash, and wait for its end."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._release()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Freeze the node (SIGSTOP)."""
         if self._waker is None:
-            # A frozen process cannot see that this one has ended; a shell sees it and wakes it.
+            # A frozen node cannot notice the end of this process: a shell does, and wakes it.
             wake = ["/bin/sh", "-c", 'read _; kill -CONT "$0"', str(self.pid)]
             self._waker = subprocess.Popen(wake, stdin=subprocess.PIPE)
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Continue the frozen node (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
         self._dismiss_waker()
 
-    # --- within ---
+    # --- internal ---
 
     def _overrides(self) -> list[str]:
         settings = {"log.dirs": str(self.data_folder), **self.settings}
@@ -216,7 +216,7 @@ class NodeProcess:
 
 
 def settings_text(settings: Mapping[str, object]) -> dict[str, str]:
-    """Give settings their own names and texts: `num_partitions=3` is `num.partitions=3`."""
+    """Return settings with Kafka's names and text values: `num_partitions=3`, `num.partitions`."""
     return {name.replace("_", "."): _text(value) for name, value in settings.items()}
 
 
@@ -225,7 +225,7 @@ def _text(value: object) -> str:
 
 
 def _environment(cluster_id: str | None) -> dict[str, str]:
-    """A test's node is what the test says it is: no KAFKA_ variable of the outside counts."""
+    """Return the environment without KAFKA_ variables: only the test configures its node."""
     environment = {
         name: value
         for name, value in program_environment().items()

@@ -1,11 +1,12 @@
-"""The pytest fixtures: fresh brokers, and what stands beside them, for every test.
+"""The pytest fixtures: new brokers and other servers for every test.
 
-`kafka_broker` and `kafka_cluster` are brokers; `schema_registry`, `rest_proxy` and `connect_worker`
-work on the test's `kafka_broker`; `kafka_stack` has all of them at once. `session_kafka_broker` and
-`session_kafka_cluster` are started once for all tests, which share their topics.
+`kafka_broker` and `kafka_cluster` start brokers. `schema_registry`, `rest_proxy` and
+`connect_worker` use the test's `kafka_broker`; `kafka_stack` starts all of these servers.
+`session_kafka_broker` and `session_kafka_cluster` are started once for all tests, which share their
+topics.
 
-The logs of their nodes are shown when the test fails. Installing the distribution is enough;
-nothing need be imported.
+If a test fails, pytest shows the logs of its servers. The plugin is active when the distribution is
+installed; no import is needed.
 """
 
 from collections.abc import Generator, Iterator

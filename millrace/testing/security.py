@@ -49,7 +49,7 @@ class LocalSecurity:
         return self._authority.certificate
 
     def broker_settings(self) -> dict[str, str]:
-        """Return the settings of a broker whose client listener is called as its protocol."""
+        """Return the broker's settings; the client listener has the name of its protocol."""
         settings: dict[str, str] = {}
         if self._uses_tls:
             settings |= {
@@ -68,9 +68,9 @@ class LocalSecurity:
         return settings
 
     def client_properties(self, user: str = USER) -> dict[str, str]:
-        """Return what a client's file says of security, with Kafka's names.
+        """Return the security settings of a client, with Kafka's names.
 
-        With SSL alone a client is nobody, whatever `user` is.
+        With only SSL the client is anonymous, whatever `user` is.
         """
         settings = {"security.protocol": self.protocol}
         if self._uses_tls:
@@ -85,7 +85,7 @@ class LocalSecurity:
         return settings
 
     def client_file(self, user: str = USER) -> Path:
-        """Write a client's file, and return where it is: programs take it as `--command-config`."""
+        """Write a client's settings to a file for `--command-config`, and return its path."""
         file = self._folder / f"{user}.properties"
         write_private(file, properties_text(self.client_properties(user)))
         return file
@@ -93,7 +93,7 @@ class LocalSecurity:
     def client_settings(
         self, bootstrap_servers: str, client: Client, user: str = USER
     ) -> dict[str, Any]:
-        """Return what a client of this library is made with; raises ValueError for another one."""
+        """Return the settings of a client of a library; raise ValueError for an unknown library."""
         access = KafkaAccess(bootstrap_servers, self.client_properties(user))
         match client:
             case "confluent-kafka":

@@ -1,4 +1,4 @@
-"""Topics for tests: made, and there for every client, before the call returns."""
+"""Topics for tests: when the call returns, the topic exists for every client."""
 
 import time
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ def create_topic(
     replication_factor: int,
     settings: Mapping[str, str],
 ) -> None:
-    """Make a topic and wait until each broker that is listed knows a leader of every partition.
+    """Create a topic and wait until each listed broker knows a leader of every partition.
 
-    Raises confluent_kafka.KafkaException where the brokers refuse it, and TimeoutError.
+    Raise confluent_kafka.KafkaException if the brokers refuse the topic, and TimeoutError.
     """
-    # Imported here: a test that makes no topic does not wait for the library.
+    # Imported here, so that a test without topics does not wait for the library.
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     quiet = {**client_settings, "log_level": 2}
@@ -29,7 +29,7 @@ def create_topic(
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
     for address in client_settings["bootstrap.servers"].split(","):
-        # A client of one broker each: what one has read another may not have read yet.
+        # One client for each broker: a broker may know the topic later than another one.
         each = AdminClient({**ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
         _wait(each, name, partitions)
 

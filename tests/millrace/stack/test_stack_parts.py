@@ -100,7 +100,7 @@ def test_seeds_in_every_form() -> None:
     [
         (5, "a list of topics"),
         ({"topic": []}, "topic"),
-        ({"topics": 5}, "topics has to be a list"),
+        ({"topics": 5}, "topics must be a list"),
         ([5], r"topics\[0\]"),
         ([{"name": 5}], r"topics\[0\].name"),
         ([{"name": "a", "partitions": 0}], "partitions"),
@@ -192,7 +192,7 @@ def test_data_is_that_of_one_cluster(tmp_path: Path) -> None:
     plan = planned(tmp_path, "--brokers", "3")
     remember_cluster(plan)
     assert planned(tmp_path, "--brokers", "3")["cluster_id"] == plan["cluster_id"]
-    with pytest.raises(PlanError, match="of 3 broker"):
+    with pytest.raises(PlanError, match="from 3 broker"):
         planned(tmp_path, "--brokers", "1")
     ephemeral = planned(tmp_path, "--brokers", "1", "--ephemeral")
     assert ephemeral["cluster_id"] != plan["cluster_id"]
