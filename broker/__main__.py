@@ -26,6 +26,7 @@ COMMANDS = {
     "client-metrics": "choose the metrics that clients push (kafka-client-metrics)",
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
+    "share-groups": "list, describe, reset, delete share groups (kafka-share-groups)",
     "transactions": "describe transactions, abort hanging ones (kafka-transactions)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",

@@ -26,6 +26,7 @@ TOOLS = {
     "client-metrics": "choose the metrics that clients push (kafka-client-metrics)",
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
+    "share-groups": "list, describe, reset, delete share groups (kafka-share-groups)",
     "transactions": "look at transactions, end those that hang (kafka-transactions)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",

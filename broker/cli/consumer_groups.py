@@ -200,7 +200,7 @@ def _delete(client: AdminClient, options: argparse.Namespace) -> int:
 
 def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     (group_id,) = options.group[-1:]
-    partitions, missing = _named_partitions(client, options.topic)
+    partitions, missing = named_partitions(client, options.topic)
     outcomes = delete_offsets(client, group_id, partitions) if partitions else {}
     outcomes |= missing
     is_done = not any(outcomes.values())
@@ -264,16 +264,16 @@ def _offsets_by_rule(client: AdminClient, options: argparse.Namespace, group_id:
     if options.all_topics:
         partitions = list(committed_offsets(client, group_id))
     else:
-        partitions, missing = _named_partitions(client, options.topic)
+        partitions, missing = named_partitions(client, options.topic)
         for partition, error in missing.items():
             raise ToolFailed(f"{partition.topic}: {error}")
-    _check_partitions(client, partitions)
+    check_partitions(client, partitions)
     value = getattr(options, rule.replace("-", "_"))
     now_ms = SystemClock().timestamp_ms()
     return RULES[rule](Reset(client, group_id, partitions, str(value), now_ms))
 
 
-def _check_partitions(client: AdminClient, partitions: Sequence[TopicPartition]) -> None:
+def check_partitions(client: AdminClient, partitions: Sequence[TopicPartition]) -> None:
     leaders = client.retry(
         "Metadata", lambda: admin.topic_leaders(client, {one.topic for one in partitions}), ()
     )
@@ -294,7 +294,7 @@ def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(options.group))
 
 
-def _named_partitions(
+def named_partitions(
     client: AdminClient, texts: Iterable[str]
 ) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError | None]]:
     """Return the partitions of `topic` and `topic:0,1`, and the error of each missing topic."""

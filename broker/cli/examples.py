@@ -36,6 +36,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace consumer-groups {_AT} --reset-offsets --group billing --topic orders "
         "--to-earliest --dry-run",
     ),
+    "share-groups": (
+        f"millrace share-groups {_AT} --describe --group packers",
+        f"millrace share-groups {_AT} --reset-offsets --group packers --topic jobs --to-earliest "
+        "--execute",
+    ),
     "transactions": (
         f"millrace transactions {_AT} list",
         f"millrace transactions {_AT} describe --transactional-id billing-1",

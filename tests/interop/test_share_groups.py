@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 
+import confluent_kafka
 import pytest
 
+from broker.cli import share_groups
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 
@@ -73,3 +75,70 @@ def test_apaches_tools_use_a_share_group(broker: LocalBroker) -> None:
     assert "has no offset information" in without.output + without.errors
     assert "was successful" in deleted.output
     assert not last.output.strip()
+
+
+VIEWS = (
+    ("--list",),
+    ("--list", "--state"),
+    ("--list", "--state", "Stable"),
+    *(
+        ("--describe", "--group", group, view, *more)
+        for group in ("packers", "idlers")
+        for view in ("--offsets", "--members", "--state")
+        for more in ((), ("--verbose",))
+    ),
+    *(
+        ("--reset-offsets", "--group", "idlers", *scope, rule, "--dry-run")
+        for scope in (("--all-topics",), ("--topic", "jobs:0,2"), ("--topic", "jobs"))
+        for rule in ("--to-earliest", "--to-latest")
+    ),
+    (
+        *("--reset-offsets", "--group", "idlers", "--topic", "jobs", "--dry-run"),
+        *("--to-datetime", "2020-01-01T00:00:00.000"),
+    ),
+    ("--delete-offsets", "--group", "idlers", "--topic", "jobs"),
+    ("--delete", "--group", "idlers"),
+)
+
+
+def test_our_tool_prints_what_apaches_prints(
+    broker: LocalBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.create_topic("jobs", 3)
+    to = ("--bootstrap-server", broker.bootstrap_servers)
+    with ShareMember(broker.bootstrap_servers, "packers"):
+        with ShareMember(broker.bootstrap_servers, "idlers"):
+            pass
+        # What changes something is done by Apache's tool alone, and last.
+        theirs = run_tools(kafka_libs(), [Tool(GROUPS, (*to, *view)) for view in VIEWS])
+        with ShareMember(broker.bootstrap_servers, "idlers"):
+            pass
+        for view, their in zip(VIEWS, theirs, strict=True):
+            capsys.readouterr()
+            status = share_groups.main([*to, *view])
+            assert lines(capsys.readouterr().out) == lines(their.output), view
+            assert status == their.status == 0, view
+
+
+def lines(output: str) -> list[list[str]]:
+    """Return the words of the lines; epochs differ, for a group was used once more."""
+    numbers_of = re.compile(r"(?<= )\d+(?= +\d+ +\d+$)|(?<= )\d+(?= +\d+$)")
+    found = [numbers_of.sub("N", line).split() for line in output.splitlines() if line.strip()]
+    return sorted(found)
+
+
+class ShareMember:
+    """A member of a share group that has its partitions, and leaves at the end."""
+
+    def __init__(self, bootstrap: str, group_id: str) -> None:
+        self._consumer = confluent_kafka.ShareConsumer(
+            {"bootstrap.servers": bootstrap, "group.id": group_id, "log_level": 0}
+        )
+        self._consumer.subscribe(["jobs"])
+
+    def __enter__(self) -> None:
+        for _ in range(20):
+            self._consumer.poll(0.1)
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
