@@ -87,7 +87,7 @@ class BrokerConfig:
     advertised_listeners: tuple[Endpoint, ...]
     controller_listeners: tuple[Endpoint, ...]
     voters: tuple[Voter, ...]
-    """Ascending; empty if the voters come from `bootstrap_servers` or the formatted directory."""
+    """The static voters, ascending; empty if the voters are in the log."""
     bootstrap_servers: tuple[tuple[str, int], ...]
     security: SecurityConfig
     quorum: QuorumConfig
@@ -207,7 +207,7 @@ class BrokerConfig:
 
     @property
     def is_controller(self) -> bool:
-        """True if this node is a voter of the metadata quorum."""
+        """True if this node has the controller role, so that it is or may become a voter."""
         return CONTROLLER in self.process_roles
 
 

@@ -1,8 +1,9 @@
 """Roles and the metadata quorum: `process.roles` and all settings named `controller.quorum.*`.
 
-The voters are static. They come from `controller.quorum.voters`, from the directory that
-`millrace storage format` wrote, or from the `controller.quorum.bootstrap.servers`. A node with the
-controller role and none of these is the only voter.
+The voters are in the metadata log, to which `millrace storage format` wrote the first ones; a node
+finds their leader through `controller.quorum.bootstrap.servers`. A quorum with `kraft.version` 0
+has those of `controller.quorum.voters`, which do not change. A node with the controller role and
+none of these is the only voter.
 """
 
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class QuorumConfig:
     """The interval of preferred leader elections; 0 turns them off."""
     detects_failures_fast: bool
     """True if a refused connection counts as the failure of a node (not a setting of Kafka)."""
+    joins_by_itself: bool
+    """True if a new controller asks to become a voter (KIP-1186)."""
 
 
 def read_roles(values: Values) -> frozenset[str]:
@@ -109,6 +112,7 @@ def read_quorum_config(values: Values) -> QuorumConfig:
         segment_bytes=values.integer("metadata.log.segment.bytes", 8 * 1024 * 1024),
         leader_imbalance_check_interval_ms=_imbalance_check_interval_ms(values),
         detects_failures_fast=values.boolean("controller.fast.failure.detection.enable"),
+        joins_by_itself=values.boolean("controller.quorum.auto.join.enable"),
     )
 
 

@@ -11,6 +11,7 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"  # level 1: consumer groups (KIP-848)
 TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"  # level 1: share groups (KIP-932)
+KRAFT_VERSION = "kraft.version"  # level 1: voters that change (KIP-853); it is in the Raft log
 
 LATEST_METADATA_VERSION = 30  # 4.3-IV0: it decides the versions of the written records
 
@@ -20,6 +21,7 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
     SHARE_VERSION: (0, 1),
+    KRAFT_VERSION: (0, 1),
 }
 """The lowest and highest level of each feature that a node of this software supports."""
 

@@ -212,4 +212,7 @@ API_VERSION_RANGES: dict[ApiKey, ApiVersions] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _api("0-1", flexible=0),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _api("0", flexible=0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _api("0", flexible=0),
+    ApiKey.ADD_RAFT_VOTER: _api("0-1", flexible=0),
+    ApiKey.REMOVE_RAFT_VOTER: _api("0", flexible=0),
+    ApiKey.UPDATE_RAFT_VOTER: _api("0", flexible=0),
 }

@@ -3,7 +3,9 @@
 Any process that can connect may send a message with an epoch and a leader. If no correct node can
 make the claim, the node refuses the message, ignores its other fields, and keeps running.
 
-- Only a voter leads, and an epoch has one leader.
+- An epoch has one leader. It need not be a voter by this node's log: the voters may have changed
+  in records that this node does not have yet (KIP-853). But a voter that is alone has written
+  every such record itself, so it believes no other node (`is_stranger`).
 - Epochs are numbers of 31 bits, and every election uses the next one. A node therefore accepts only
   epochs within `MAX_EPOCH_STEP` of its own, so that one forged message cannot exhaust the numbers.
   A node that missed `MAX_EPOCH_STEP` elections (194 days at one per second) must be formatted anew.
@@ -12,8 +14,14 @@ make the claim, the node refuses the message, ignores its other fields, and keep
 from broker.errors import ErrorCode
 from broker.raft.config import RaftConfig
 from broker.raft.quorum_state import MAX_EPOCH, NO_NODE, QuorumState
+from broker.raft.voter_set import VoterSet
 
 MAX_EPOCH_STEP = 2**24
+
+
+def is_stranger(config: RaftConfig, voters: VoterSet, node_id: int) -> bool:
+    """Return True if a node can neither lead nor be a candidate: this voter is alone."""
+    return voters.ids == (config.node_id,) and node_id not in (NO_NODE, config.node_id)
 
 
 def check_claim(
@@ -22,13 +30,12 @@ def check_claim(
     """Return the error for a claim about this or a later epoch; NONE if the claim is possible.
 
     With `needs_leader`, the sender claims to be or to have been the leader of the epoch, so
-    `leader_id` must be another voter.
+    `leader_id` must be another node.
     """
     if epoch > min(quorum.leader_epoch + MAX_EPOCH_STEP, MAX_EPOCH):
         return ErrorCode.INVALID_REQUEST
-    may_lead = config.other_voters if needs_leader else (NO_NODE, *config.voters)
-    if leader_id not in may_lead:
-        return ErrorCode.INCONSISTENT_VOTER_SET
+    if leader_id < NO_NODE or (needs_leader and leader_id in (NO_NODE, config.node_id)):
+        return ErrorCode.INVALID_REQUEST
     is_known = epoch == quorum.leader_epoch and quorum.has_leader
     if is_known and leader_id not in (NO_NODE, quorum.leader_id):
         return ErrorCode.INVALID_REQUEST

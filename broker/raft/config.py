@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.protocol.wire import ZERO_UUID
+from broker.raft.voter_set import KRAFT_VERSIONS, Endpoint, ReplicaKey, VoterNode, VoterSet
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -25,12 +26,21 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RaftConfig:
-    """One node's place in the quorum; `voters` is static (`controller.quorum.voters`)."""
+    """One node's place in the quorum."""
 
     node_id: int
-    voters: tuple[int, ...]
+    voters: VoterSet
+    """The voters of `controller.quorum.voters`, perhaps none; those in the log replace them."""
     cluster_id: str
     directory_id: bytes = ZERO_UUID
+    endpoints: tuple[Endpoint, ...] = ()
+    """The controller listeners of this node; the first is the one for other controllers."""
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    """Addresses of controllers, which a node asks that knows no living voter."""
+    is_controller: bool = True
+    """True if this node may become a voter; brokers may not."""
+    joins_by_itself: bool = False
+    """`controller.quorum.auto.join.enable`: ask the leader to become a voter (KIP-1186)."""
     election_timeout_ms: int = 1_000
     """A voter without a leader waits for a random time between this and twice this."""
     election_backoff_max_ms: int = 1_000
@@ -43,19 +53,20 @@ class RaftConfig:
     fetch_max_bytes: int = 8 * 1024 * 1024
     snapshot_max_bytes: int = 8 * 1024 * 1024
 
-    def __post_init__(self) -> None:
-        assert self.voters, "a quorum has voters"
-        assert list(self.voters) == sorted(set(self.voters)), self.voters
+    @property
+    def key(self) -> ReplicaKey:
+        """The identity of this replica."""
+        return ReplicaKey(self.node_id, self.directory_id)
 
     @property
-    def is_voter(self) -> bool:
-        """True if this node is a voter; otherwise it is an observer."""
-        return self.node_id in self.voters
+    def listener_name(self) -> str:
+        """The listener through which controllers reach each other; empty if it is unknown."""
+        return self.endpoints[0].name if self.endpoints else ""
 
     @property
-    def other_voters(self) -> tuple[int, ...]:
-        """The voters without this node, in ascending order."""
-        return tuple(voter for voter in self.voters if voter != self.node_id)
+    def voter(self) -> VoterNode:
+        """The entry of this node in a voter set."""
+        return VoterNode(self.key, self.endpoints, KRAFT_VERSIONS)
 
     @property
     def check_quorum_ms(self) -> int:

@@ -37,11 +37,10 @@ def _times_ms(state: RaftState) -> Iterable[int]:
             asked = [] if role.tally.is_lost else role.tally.unanswered
             return [role.deadline_ms, *map(free_at_ms, asked)]
         case Leader():
-            announcements = (
-                announce_at_ms(state, role, voter) for voter in state.config.other_voters
-            )
+            announcements = (announce_at_ms(state, role, voter) for voter in state.other_voters)
             waits = (parked.deadline_ms for parked in role.parked)
-            return [quorum_deadline_ms(state, role), *announcements, *waits]
+            change = [] if role.change is None else [role.change.deadline_ms]
+            return [quorum_deadline_ms(state, role), *announcements, *waits, *change]
         case Resigned():
             return [*election_ms, *map(free_at_ms, role.unacknowledged)]
         case Observer():

@@ -13,11 +13,13 @@ from broker.protocol.messages.fetch_snapshot import (
     FetchSnapshotResponsePartitionSnapshot,
 )
 from broker.protocol.wire import Blob
+from broker.raft.joining import message_to_leader
 from broker.raft.messages import fetch_request, fetch_snapshot_request, partition_of
 from broker.raft.output import Envelope
 from broker.raft.quorum_state import NO_NODE
-from broker.raft.roles import Download, Follower, Observer
+from broker.raft.roles import Download, Follower, Observer, Unattached
 from broker.raft.state import RaftState
+from broker.raft.voter_history import read_entries
 from broker.raft.voting import expect_election
 from broker.records.errors import CorruptBatch
 
@@ -38,15 +40,35 @@ def poll_observer(state: RaftState, role: Observer, now_ms: int) -> None:
         if role.leader_id is not None:
             state.become_unattached(state.epoch, now_ms)
             return
-        role.asked = (role.asked + 1) % len(state.config.voters)
+        sources = state.sources
         role.deadline_ms = now_ms + state.config.request_timeout_ms
-        state.request(state.config.voters[role.asked], _fetch(state), now_ms)
+        if sources:
+            role.asked = (role.asked + 1) % len(sources)
+            state.request(sources[role.asked], _fetch(state), now_ms)
     if role.leader_id is not None:
         _pull(state, role, role.leader_id, now_ms)
 
 
+def poll_unattached(state: RaftState, role: Unattached, now_ms: int) -> None:
+    """Start a pre-vote at the deadline; until then ask the bootstrap servers for a leader.
+
+    All the voters that this node knows may have been replaced while it was away.
+    """
+    if now_ms >= role.deadline_ms and not state.is_stopping:
+        state.become_prospective(now_ms)
+        return
+    state.ask_servers(_fetch(state), now_ms)
+
+
 def _pull(state: RaftState, role: Follower | Observer, leader_id: int, now_ms: int) -> None:
+    if now_ms >= role.deadline_ms - state.config.fetch_timeout_ms // 2:
+        # The leader is silent, and perhaps there is another one that no known voter knows of.
+        state.ask_servers(_fetch(state), now_ms)
     if now_ms < state.requests.free_at_ms(leader_id):
+        return
+    request = message_to_leader(state, role, now_ms)
+    if request is not None:
+        state.request(leader_id, request, now_ms)
         return
     download = role.download
     if download is None:
@@ -87,6 +109,9 @@ def handle_fetch_response(
 ) -> None:
     """Append the leader's records, truncate the log, or start a snapshot, as the answer says."""
     role, partition = state.role, partition_of(response)
+    if envelope.source < NO_NODE or isinstance(role, Unattached):
+        _hear_of_leader(state, partition, envelope.source, now_ms)
+        return
     assert isinstance(role, Follower | Observer), role
     if partition is None:
         _refused(state, role, envelope.source, ErrorCode(response.error_code), now_ms)
@@ -96,6 +121,20 @@ def handle_fetch_response(
     _note_alive(state, role, now_ms)
     if not _take_over(state, role, partition):
         _ask_again(state, envelope.source, now_ms)
+
+
+def _hear_of_leader(
+    state: RaftState, partition: fetch.PartitionData | None, source: int, now_ms: int
+) -> None:
+    """Observe the leader that a bootstrap server names; its other fields are not for this node."""
+    role = state.role
+    if partition is not None:
+        leader = partition.current_leader
+        state.observe(leader.leader_epoch, leader.leader_id, source, now_ms)
+    if state.role is role:
+        state.requests.back_off(source, now_ms + state.config.retry_backoff_ms)
+        if isinstance(role, Observer) and role.leader_id is None:
+            role.deadline_ms = min(role.deadline_ms, now_ms + state.config.retry_backoff_ms)
 
 
 def _is_from_leader(
@@ -185,8 +224,7 @@ def truncate_to_diverging_epoch(state: RaftState, diverging: OffsetAndEpoch) -> 
     offset = min(own.offset, diverging.offset)
     if not state.high_watermark <= offset < state.log.end_offset:
         return False
-    state.log.truncate_to(offset)
-    state.output.must_flush = True
+    state.truncate_to(offset)
     return True
 
 
@@ -200,9 +238,12 @@ def _append(state: RaftState, records: Blob | None) -> bool:
     assert isinstance(records, bytes | bytearray | memoryview), type(records)
     state.output.must_flush = True
     try:
+        read_entries(records)
         state.log.append_as_follower(records, state.epoch)
     except CorruptBatch:
         return False
+    finally:
+        state.history.read_log()
     return True
 
 
@@ -255,6 +296,7 @@ def _install(state: RaftState, role: Follower | Observer, download: Download) ->
         state.log.install_snapshot(snapshot_id)
     except CorruptBatch:
         return False
+    state.history.read_snapshot()
     state.output.must_flush = True
     state.advance_high_watermark(snapshot_id.offset)
     return True
@@ -275,6 +317,6 @@ def lose_leader(state: RaftState, node_id: int, now_ms: int) -> None:
     elif isinstance(role, Follower):
         role.has_fetched = False
         config = state.config
-        place = sum(voter < config.node_id for voter in config.other_voters if voter != node_id)
+        place = sum(voter < config.node_id for voter in state.other_voters if voter != node_id)
         delay_ms = config.retry_backoff_ms + place * config.succession_step_ms
         role.deadline_ms = min(role.deadline_ms, now_ms + delay_ms)

@@ -26,6 +26,8 @@ from broker.raft.output import Envelope
 from broker.raft.progress import ReplicaProgress, compute_high_watermark, majority_heard_ms
 from broker.raft.roles import Leader, ParkedFetch
 from broker.raft.state import RaftState
+from broker.raft.voter_changes import finish_committed_change, give_up_change, is_removed
+from broker.raft.voter_set import ReplicaKey
 
 MAX_PARKED = 1_000
 MAX_OBSERVERS = 10_000
@@ -90,7 +92,8 @@ def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, no
     if code is not ErrorCode.NONE or not isinstance(state.role, Leader):
         state.respond(envelope, fetch_response(_fetch_part(state, code)))
         return
-    replica = _replica(state.role, replica_id_of(request), now_ms)
+    key = ReplicaKey(replica_id_of(request), partition.replica_directory_id)
+    replica = _replica(state, state.role, key, now_ms)
     replica.note_fetch(now_ms)
     found = check_position(state.log, partition.fetch_offset, partition.last_fetched_epoch)
     if found is not None:
@@ -111,15 +114,17 @@ def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, no
     state.role.parked.append(parked)
 
 
-def _replica(role: Leader, replica_id: int, now_ms: int) -> ReplicaProgress:
-    """Return the progress of a voter or an observer; the progress of other readers is not kept."""
-    if replica_id in role.progress:
-        return role.progress[replica_id]
-    if replica_id < 0 or (
-        len(role.observers) >= MAX_OBSERVERS and replica_id not in role.observers
-    ):
+def _replica(state: RaftState, role: Leader, key: ReplicaKey, now_ms: int) -> ReplicaProgress:
+    """Return the progress of a voter or an observer; the progress of other readers is not kept.
+
+    A node with a voter's id and another directory is an observer: it does not have what the voter
+    acknowledged.
+    """
+    if state.voters.is_voter(key):
+        return role.progress[key.node_id]
+    if key.node_id < 0 or (len(role.observers) >= MAX_OBSERVERS and key not in role.observers):
         return ReplicaProgress(now_ms)
-    return role.observers.setdefault(replica_id, ReplicaProgress(now_ms))
+    return role.observers.setdefault(key, ReplicaProgress(now_ms))
 
 
 def _fetch_part(state: RaftState, code: ErrorCode, records: bytes = b"") -> fetch.PartitionData:
@@ -194,7 +199,8 @@ def handle_fetch_snapshot(
         unaligned_records=b"",
     )
     if isinstance(state.role, Leader) and part.error_code == ErrorCode.NONE:
-        _replica(state.role, request.replica_id, now_ms).note_fetch(now_ms)
+        key = ReplicaKey(request.replica_id, partition.replica_directory_id)
+        _replica(state, state.role, key, now_ms).note_fetch(now_ms)
         max_bytes = max(0, min(request.max_bytes, state.config.snapshot_max_bytes))
         _fill_snapshot_part(state.log, part, max_bytes)
     state.respond(envelope, fetch_snapshot_response(part))
@@ -215,22 +221,28 @@ def _fill_snapshot_part(
 
 
 def note_flushed(state: RaftState, role: Leader, end_offset: int, now_ms: int) -> None:
-    """Count the leader itself for everything below `end_offset`, which is on its disk."""
-    role.progress[state.config.node_id].note_position(end_offset, end_offset, now_ms)
-    _commit(state, role)
+    """Count the leader itself for everything below `end_offset`, which is on its disk.
+
+    A leader that has removed itself does not count.
+    """
+    if state.is_voter:
+        role.progress[state.config.node_id].note_position(end_offset, end_offset, now_ms)
+        _commit(state, role)
 
 
 def _commit(state: RaftState, role: Leader) -> None:
     end_offsets = [replica.end_offset for replica in role.progress.values()]
-    state.advance_high_watermark(
+    is_more = state.advance_high_watermark(
         compute_high_watermark(end_offsets, role.epoch_start_offset, state.high_watermark)
     )
+    if is_more:
+        finish_committed_change(state, role)
 
 
 def quorum_deadline_ms(state: RaftState, role: Leader) -> int:
     """Compute when the leader resigns unless a majority of the voters fetches (check-quorum)."""
     config = state.config
-    heard_ms = majority_heard_ms(role.progress, config.node_id, config.voters)
+    heard_ms = majority_heard_ms(role.progress, config.node_id, state.voters.ids)
     return heard_ms + config.check_quorum_ms
 
 
@@ -243,14 +255,24 @@ def announce_at_ms(state: RaftState, role: Leader, voter: int) -> int:
 
 
 def poll_leader(state: RaftState, role: Leader, now_ms: int) -> None:
-    """Resign without a majority; else send BeginQuorumEpoch and answer parked Fetches."""
-    if now_ms >= quorum_deadline_ms(state, role):
+    """Resign without a majority, or when this node's removal is committed.
+
+    Else send BeginQuorumEpoch, answer parked Fetches, and give up a change of the voters that takes
+    too long.
+    """
+    if now_ms >= quorum_deadline_ms(state, role) or is_removed(state, role):
         state.become_resigned(now_ms)
         return
-    for voter in state.config.other_voters:
+    config = state.config
+    for voter in state.other_voters:
         if now_ms >= announce_at_ms(state, role, voter):
             request = begin_epoch_request(
-                state.config.cluster_id, voter, state.config.node_id, state.epoch
+                config.cluster_id,
+                state.voters.key_of(voter),
+                config.node_id,
+                state.epoch,
+                config.endpoints,
             )
             state.request(voter, request, now_ms)
     answer_parked(state, role, now_ms)
+    give_up_change(state, role, now_ms)

@@ -10,6 +10,7 @@ Invariants that the implementation keeps:
 - Before `flush` returns, a power failure may lose everything except an installed snapshot.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from broker.model import OffsetAndEpoch
@@ -35,8 +36,8 @@ class RaftLog(Protocol):
     def append_as_leader(self, batch: BytesLike, leader_epoch: int) -> int:
         """Append one batch at the end; return the new end offset. Raise KafkaError if refused."""
 
-    def append_leader_change(self, message: Message, leader_epoch: int) -> int:
-        """Append the control record that opens an epoch; return the new end offset."""
+    def append_control(self, messages: Sequence[Message], leader_epoch: int) -> int:
+        """Append one batch of control records; return the new end offset."""
 
     def append_as_follower(self, records: BytesLike, leader_epoch: int) -> None:
         """Append batches of the leader of `leader_epoch`, byte for byte.

@@ -5,10 +5,11 @@ take it out. They fill the fields of the latest versions; the encoder of an olde
 fields that the version does not have.
 """
 
+from collections.abc import Sequence
 from typing import overload
 
 from broker.errors import ErrorCode
-from broker.protocol.message import Message
+from broker.protocol.message import Message, Struct
 from broker.protocol.messages import (
     begin_quorum_epoch,
     end_quorum_epoch,
@@ -16,6 +17,7 @@ from broker.protocol.messages import (
     fetch_snapshot,
     vote,
 )
+from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from broker.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -23,9 +25,18 @@ from broker.protocol.messages.begin_quorum_epoch import (
 from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from broker.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from broker.protocol.messages.vote import VoteRequest, VoteResponse
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
+from broker.raft.voter_messages import VoterRequest
+from broker.raft.voter_set import Endpoint, ReplicaKey
 
 RaftRequest = (
     VoteRequest
@@ -98,30 +109,58 @@ def vote_request(cluster_id: str, voter_id: int, partition: vote.PartitionData) 
 
 
 def begin_epoch_request(
-    cluster_id: str, voter_id: int, leader_id: int, leader_epoch: int
+    cluster_id: str,
+    voter: ReplicaKey,
+    leader_id: int,
+    leader_epoch: int,
+    endpoints: Sequence[Endpoint] = (),
 ) -> BeginQuorumEpochRequest:
-    """Build the BeginQuorumEpoch request of a new leader."""
-    partition = begin_quorum_epoch.PartitionData(leader_id=leader_id, leader_epoch=leader_epoch)
+    """Build the BeginQuorumEpoch request of a new leader to a voter."""
+    partition = begin_quorum_epoch.PartitionData(
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        voter_directory_id=voter.directory_id,
+    )
     topic = begin_quorum_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return BeginQuorumEpochRequest(cluster_id=cluster_id, voter_id=voter_id, topics=[topic])
+    return BeginQuorumEpochRequest(
+        cluster_id=cluster_id,
+        voter_id=voter.node_id,
+        topics=[topic],
+        leader_endpoints=[
+            begin_quorum_epoch.LeaderEndpoint(name=each.name, host=each.host, port=each.port)
+            for each in endpoints
+        ],
+    )
 
 
 def end_epoch_request(
-    cluster_id: str, leader_id: int, leader_epoch: int, candidates: list[int]
+    cluster_id: str,
+    leader_id: int,
+    leader_epoch: int,
+    candidates: Sequence[ReplicaKey],
+    endpoints: Sequence[Endpoint] = (),
 ) -> EndQuorumEpochRequest:
     """Build the EndQuorumEpoch request of a resigning leader, with the fields of both versions."""
-    preferred = [
-        end_quorum_epoch.ReplicaInfo(candidate_id=candidate, candidate_directory_id=ZERO_UUID)
-        for candidate in candidates
-    ]
     partition = end_quorum_epoch.PartitionData(
         leader_id=leader_id,
         leader_epoch=leader_epoch,
-        preferred_successors=list(candidates),
-        preferred_candidates=preferred,
+        preferred_successors=[candidate.node_id for candidate in candidates],
+        preferred_candidates=[
+            end_quorum_epoch.ReplicaInfo(
+                candidate_id=candidate.node_id, candidate_directory_id=candidate.directory_id
+            )
+            for candidate in candidates
+        ],
     )
     topic = end_quorum_epoch.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return EndQuorumEpochRequest(cluster_id=cluster_id, topics=[topic])
+    return EndQuorumEpochRequest(
+        cluster_id=cluster_id,
+        topics=[topic],
+        leader_endpoints=[
+            end_quorum_epoch.LeaderEndpoint(name=each.name, host=each.host, port=each.port)
+            for each in endpoints
+        ],
+    )
 
 
 def fetch_request(
@@ -204,15 +243,50 @@ def end_epoch_response(code: ErrorCode, leader_id: int, epoch: int) -> EndQuorum
     return EndQuorumEpochResponse(topics=[topic])
 
 
+def addresses_in(message: Message) -> dict[int, tuple[str, int]]:
+    """Return the addresses of nodes that a response names, or the leader in its request."""
+    if isinstance(message, BeginQuorumEpochRequest | EndQuorumEpochRequest):
+        partition = partition_of(message)
+        if partition is None or not message.leader_endpoints:
+            return {}
+        first = message.leader_endpoints[0]
+        return {partition.leader_id: (first.host, first.port)}
+    if isinstance(message, UpdateRaftVoterResponse):
+        leader = message.current_leader
+        return {leader.leader_id: (leader.host, leader.port)} if leader.host else {}
+    nodes = getattr(message, "node_endpoints", ())
+    return {node.node_id: (node.host, node.port) for node in nodes}
+
+
+_ENDPOINTS: dict[type[Message], type[Struct]] = {
+    VoteResponse: vote.NodeEndpoint,
+    BeginQuorumEpochResponse: begin_quorum_epoch.NodeEndpoint,
+    EndQuorumEpochResponse: end_quorum_epoch.NodeEndpoint,
+    FetchResponse: fetch.NodeEndpoint,
+    FetchSnapshotResponse: fetch_snapshot.NodeEndpoint,
+}
+
+
+def name_leader(response: Message, leader_id: int, address: tuple[str, int]) -> None:
+    """Put the leader's address into a response that has a place for it."""
+    if isinstance(response, tuple(_ENDPOINTS)):
+        host, port = address
+        node = _ENDPOINTS[type(response)](node_id=leader_id, host=host, port=port)
+        response.node_endpoints = [node]  # type: ignore[attr-defined]
+
+
 _REFUSALS: dict[type[Message], type[Message]] = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
     EndQuorumEpochRequest: EndQuorumEpochResponse,
     FetchRequest: FetchResponse,
     FetchSnapshotRequest: FetchSnapshotResponse,
+    AddRaftVoterRequest: AddRaftVoterResponse,
+    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest: UpdateRaftVoterResponse,
 }
 
 
-def refusal_of(request: RaftRequest, code: ErrorCode) -> Message:
+def refusal_of(request: RaftRequest | VoterRequest, code: ErrorCode) -> Message:
     """Build the answer that refuses a whole request, as for another cluster or partition."""
     return _REFUSALS[type(request)](error_code=code)

@@ -8,6 +8,8 @@ from typing import assert_never
 
 from broker.errors import ErrorCode, KafkaError
 from broker.model import OffsetAndEpoch
+from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from broker.protocol.messages.api_versions import ApiVersionsResponse
 from broker.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -18,6 +20,14 @@ from broker.protocol.messages.end_quorum_epoch import (
 )
 from broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from broker.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from broker.protocol.messages.vote import VoteRequest, VoteResponse
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.deadlines import next_deadline_ms
@@ -27,7 +37,9 @@ from broker.raft.following import (
     lose_leader,
     poll_follower,
     poll_observer,
+    poll_unattached,
 )
+from broker.raft.joining import handle_voter_response
 from broker.raft.leading import (
     answer_abandoned,
     handle_fetch,
@@ -51,6 +63,16 @@ from broker.raft.roles import (
     Unattached,
 )
 from broker.raft.state import RaftState
+from broker.raft.voter_changes import (
+    handle_add_voter,
+    handle_remove_voter,
+    handle_update_voter,
+    handle_versions,
+    upgrade_kraft_version,
+    versions_unknown,
+)
+from broker.raft.voter_messages import VoterResponse
+from broker.raft.voter_set import ReplicaKey, VoterSet
 from broker.raft.voting import (
     handle_begin_epoch,
     handle_begin_epoch_response,
@@ -62,6 +84,8 @@ from broker.raft.voting import (
     poll_resigned,
 )
 from broker.records.header import BytesLike
+
+Replicas = dict[ReplicaKey, ReplicaProgress]
 
 
 class RaftNode:
@@ -109,10 +133,33 @@ class RaftNode:
         """True if a stop may end: the resignation is acknowledged, or no other voter exists."""
         role = self._state.role
         if isinstance(role, Leader):
-            return not self._state.config.other_voters
+            return not self._state.other_voters
         return not (isinstance(role, Resigned) and role.unacknowledged)
 
-    def replicas(self) -> tuple[dict[int, ReplicaProgress], dict[int, ReplicaProgress]]:
+    @property
+    def voters(self) -> VoterSet:
+        """Return the newest voter set in the log, committed or not."""
+        return self._state.voters
+
+    @property
+    def kraft_version(self) -> int:
+        """Return the newest level of `kraft.version` in the log."""
+        return self._state.history.kraft_version
+
+    @property
+    def has_uncommitted_voters(self) -> bool:
+        """True if the newest voter set in the log is not known to be committed."""
+        return self._state.history.offset >= self._state.high_watermark
+
+    def voters_at(self, end_offset: int) -> tuple[int, VoterSet]:
+        """Return `kraft.version` and the voters for a snapshot of the records below an offset."""
+        return self._state.history.at(end_offset)
+
+    def endpoint_of(self, node_id: int) -> tuple[str, int] | None:
+        """Return the address of a node to send to; None if it is unknown."""
+        return self._state.endpoint_of(node_id)
+
+    def replicas(self) -> tuple[Replicas, Replicas]:
         """Return the progress of the voters and of the observers (DescribeQuorum).
 
         Raise KafkaError(NOT_LEADER_OR_FOLLOWER) if this node does not lead.
@@ -120,7 +167,8 @@ class RaftNode:
         role = self._state.role
         if not isinstance(role, Leader):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return role.progress, role.observers
+        voters = {self.voters.key_of(voter): each for voter, each in role.progress.items()}
+        return voters, role.observers
 
     # Inputs.
 
@@ -135,7 +183,7 @@ class RaftNode:
         state.output.quorum_state = quorum
         # After a kill, the end of the log may be only in the page cache.
         state.output.must_flush = True
-        if state.config.is_voter and not state.config.other_voters:
+        if state.is_voter and not state.other_voters:
             state.become_prospective(now_ms)
         return self._settle(now_ms)
 
@@ -143,7 +191,7 @@ class RaftNode:
         state, config = self._state, self._state.config
         fetch_deadline_ms = now_ms + config.fetch_timeout_ms
         is_led = quorum.has_leader and quorum.leader_id != config.node_id
-        if not config.is_voter:
+        if not state.takes_part:
             if is_led:
                 return Observer(quorum.leader_id, fetch_deadline_ms)
             return state.looking_for_leader(now_ms)
@@ -151,7 +199,7 @@ class RaftNode:
         if is_led:
             return Follower(quorum.leader_id, fetch_deadline_ms)
         if quorum.has_leader:
-            others = list(config.other_voters)
+            others = list(state.other_voters)
             return Resigned(deadline_ms, others, set(others))
         # No leader is known, and a pre-vote disturbs no other node, so a short wait is enough.
         return Unattached(state.random_backoff_deadline_ms(now_ms))
@@ -159,6 +207,7 @@ class RaftNode:
     def step(self, envelope: Envelope, now_ms: int) -> Output:
         """Handle a message of another node."""
         message = envelope.message
+        self._state.learn(message)
         match message:
             case (
                 VoteRequest()
@@ -168,12 +217,22 @@ class RaftNode:
                 | FetchSnapshotRequest()
             ):
                 self._step_request(envelope, message, now_ms)
+            case AddRaftVoterRequest():
+                handle_add_voter(self._state, envelope, message, now_ms)
+            case RemoveRaftVoterRequest():
+                handle_remove_voter(self._state, envelope, message, now_ms)
+            case UpdateRaftVoterRequest():
+                handle_update_voter(self._state, envelope, message, now_ms)
             case (
                 VoteResponse()
                 | BeginQuorumEpochResponse()
                 | EndQuorumEpochResponse()
                 | FetchResponse()
                 | FetchSnapshotResponse()
+                | AddRaftVoterResponse()
+                | RemoveRaftVoterResponse()
+                | UpdateRaftVoterResponse()
+                | ApiVersionsResponse()
             ):
                 if self._state.requests.finish(envelope.source, envelope.correlation_id):
                     self._step_response(envelope, message, now_ms)
@@ -200,7 +259,9 @@ class RaftNode:
             case _:
                 assert_never(request)
 
-    def _step_response(self, envelope: Envelope, response: RaftResponse, now_ms: int) -> None:
+    def _step_response(
+        self, envelope: Envelope, response: RaftResponse | VoterResponse, now_ms: int
+    ) -> None:
         state = self._state
         match response:
             case VoteResponse():
@@ -213,6 +274,10 @@ class RaftNode:
                 handle_fetch_response(state, envelope, response, now_ms)
             case FetchSnapshotResponse():
                 handle_fetch_snapshot_response(state, envelope, response, now_ms)
+            case ApiVersionsResponse():
+                handle_versions(state, envelope, response, now_ms)
+            case AddRaftVoterResponse() | RemoveRaftVoterResponse() | UpdateRaftVoterResponse():
+                handle_voter_response(state, response)
             case _:
                 assert_never(response)
 
@@ -222,6 +287,7 @@ class RaftNode:
         if state.requests.finish(envelope.destination, envelope.correlation_id):
             wait_ms = state.config.retry_backoff_ms
             state.requests.back_off(envelope.destination, now_ms + wait_ms)
+            versions_unknown(state, envelope.destination)
             if isinstance(state.role, Observer) and state.role.leader_id is None:
                 state.role.deadline_ms = min(state.role.deadline_ms, now_ms + wait_ms)
         return self._settle(now_ms)
@@ -248,8 +314,22 @@ class RaftNode:
         if not isinstance(state.role, Leader):
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         end_offset = state.log.append_as_leader(batch, state.epoch)
+        state.history.end_offset = end_offset
         state.output.must_flush = True
         return OffsetAndEpoch(end_offset, state.epoch), self._settle(now_ms)
+
+    def upgrade_kraft_version(
+        self, level: int, now_ms: int, *, validate_only: bool
+    ) -> tuple[OffsetAndEpoch | None, Output]:
+        """Raise the level of `kraft.version`; return the end of its record, None without one.
+
+        Raise KafkaError(INVALID_UPDATE_VERSION) or KafkaError(NOT_CONTROLLER); nothing has changed
+        then.
+        """
+        state = self._state
+        end_offset = upgrade_kraft_version(state, level, validate_only=validate_only)
+        position = None if end_offset is None else OffsetAndEpoch(end_offset, state.epoch)
+        return position, self._settle(now_ms)
 
     def flushed(self, end_offset: int, now_ms: int) -> Output:
         """Handle a completed flush: everything below `end_offset` survives a power failure."""
@@ -265,7 +345,7 @@ class RaftNode:
         """Begin a clean stop: resign the leadership, and start no election."""
         state = self._state
         state.is_stopping = True
-        if isinstance(state.role, Leader) and state.config.other_voters:
+        if isinstance(state.role, Leader) and state.other_voters:
             state.become_resigned(now_ms)
         return self._settle(now_ms)
 
@@ -275,6 +355,7 @@ class RaftNode:
         state = self._state
         role = None
         while role is not state.role:
+            state.align_role(now_ms)
             role = state.role
             self._poll(role, now_ms)
         if state.abandoned:
@@ -286,8 +367,7 @@ class RaftNode:
         state = self._state
         match role:
             case Unattached():
-                if now_ms >= role.deadline_ms and not state.is_stopping:
-                    state.become_prospective(now_ms)
+                poll_unattached(state, role, now_ms)
             case Follower():
                 poll_follower(state, role, now_ms)
             case Prospective() | Candidate():

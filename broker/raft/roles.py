@@ -9,6 +9,7 @@ A voter (KIP-595; Prospective is KIP-996):
     Follower     Unattached   a higher epoch without a leader is seen
                  Follower     the leader of a higher epoch is found
                  Prospective  the fetch timeout expires; the leader has resigned or is gone
+                 Observer     a voter set without this node is committed
     Prospective  Unattached   a higher epoch is seen; a vote is given; the pre-vote is lost and no
                               leader was known
                  Follower     a leader is found; the pre-vote is lost and a leader was known
@@ -19,14 +20,24 @@ A voter (KIP-595; Prospective is KIP-996):
                  Leader       the vote is won
     Leader       Unattached   a higher epoch without a leader is seen
                  Follower     the leader of a higher epoch is found
-                 Resigned     a clean stop; no majority has fetched for 1.5 fetch timeouts
+                 Resigned     a clean stop; no majority has fetched for 1.5 fetch timeouts; a voter
+                              set without this node is committed
+                 Observer     a higher epoch is seen after the removal of this node
     Resigned     Unattached   a higher epoch without a leader is seen
                  Follower     the leader of a higher epoch is found
                  Prospective  the election timeout expires
+                 Observer     any of these, after the removal of this node is committed
+    Observer     Observer     a leader is found; the fetch timeout expires; a higher epoch is seen;
+                              a vote is given
+                 Unattached   a voter set with this node is in the log, and no leader is known
+                 Follower     a voter set with this node is in the log, and a leader is known
 
-Only the transition to Candidate raises the epoch on the node's own initiative, by one. An observer
-is always an `Observer`: it looks for a leader, follows it, and looks again when the fetch timeout
-expires or it sees a higher epoch.
+Only the transition to Candidate raises the epoch on the node's own initiative, by one. An
+`Observer` is no voter, and has not been one since a committed record: it looks for a leader,
+follows it, and looks again when the fetch timeout expires or it sees a higher epoch. An observer
+with the controller role gives votes, because the voters may have made it one of them in a record
+that it has not fetched yet (KIP-853); it starts no election. A voter whose removal is not known to
+be committed keeps its role, without counting itself (`RaftState.takes_part`).
 
 The saved `quorum-state` decides the first role. A node that was the leader starts as Resigned: its
 log may have lost records that others have read, so it must not write again under the same epoch. A
@@ -41,6 +52,7 @@ from broker.model import OffsetAndEpoch
 from broker.raft.config import majority_of
 from broker.raft.output import Envelope
 from broker.raft.progress import ReplicaProgress
+from broker.raft.voter_set import ReplicaKey, VoterNode, VoterSet
 
 
 @dataclass(slots=True)
@@ -92,6 +104,29 @@ class ParkedFetch(NamedTuple):
 
 
 @dataclass(slots=True)
+class VoterChange:
+    """An addition or a removal that a leader has begun. There is one at a time (`voter_changes`).
+
+    The answer is sent when the change is committed, or fails, or at the deadline. A change that was
+    not answered in time may still be committed.
+    """
+
+    envelope: Envelope
+    """The request to answer."""
+    deadline_ms: int
+    added: VoterNode | None = None
+    """The new voter of an addition."""
+    waits_for_commit: bool = True
+    end_offset: int | None = None
+    """The end of the record in the log; None while the new voter is asked for its versions."""
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the request asked for an answer as soon as the record is in the log."""
+        return self.end_offset is not None and not self.waits_for_commit
+
+
+@dataclass(slots=True)
 class Unattached:
     """The node knows no leader of the epoch. It may vote once."""
 
@@ -107,6 +142,10 @@ class Follower:
     has_fetched: bool = False
     """True if the leader has answered. The node then rejects a pre-vote (KIP-996)."""
     download: Download | None = None
+    tell_at_ms: int = 0
+    """When to tell the leader what it should know of this voter; see `joining`."""
+    has_told: bool = False
+    """True if the leader knows this node's endpoints and directory."""
 
 
 @dataclass(slots=True)
@@ -131,8 +170,11 @@ class Leader:
 
     epoch_start_offset: int
     progress: dict[int, ReplicaProgress]
-    """The voters including this node, whose own end offset is what it has flushed."""
-    observers: dict[int, ReplicaProgress] = field(default_factory=dict)
+    """The voters by node id, this node with what it has flushed, unless it was removed."""
+    observers: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    change: VoterChange | None = None
+    described: VoterSet | None = None
+    """With kraft.version 0: the voters with what they told of themselves (UpdateRaftVoter)."""
     parked: list[ParkedFetch] = field(default_factory=list)
 
 
@@ -154,19 +196,21 @@ class Observer:
     deadline_ms: int
     """With a leader, the fetch timeout; without one, when to ask the next voter for the leader."""
     asked: int = 0
-    """The index in `voters` of the voter that is asked for the leader."""
+    """The index in `state.sources` of the node that is asked for the leader."""
     download: Download | None = None
+    tell_at_ms: int = 0
+    """When to ask the leader to become a voter; see `joining`."""
 
 
 Role: TypeAlias = Unattached | Follower | Prospective | Candidate | Leader | Resigned | Observer
 
 TRANSITIONS: dict[type, tuple[type, ...]] = {
     Unattached: (Unattached, Follower, Prospective),
-    Follower: (Unattached, Follower, Prospective),
+    Follower: (Unattached, Follower, Prospective, Observer),
     Prospective: (Unattached, Follower, Candidate),
     Candidate: (Unattached, Follower, Prospective, Leader),
-    Leader: (Unattached, Follower, Resigned),
-    Resigned: (Unattached, Follower, Prospective),
-    Observer: (Observer,),
+    Leader: (Unattached, Follower, Resigned, Observer),
+    Resigned: (Unattached, Follower, Prospective, Observer),
+    Observer: (Observer, Unattached, Follower),
 }
 """The roles that may follow each role."""

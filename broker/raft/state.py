@@ -4,7 +4,9 @@ Invariants:
 
 - `quorum.leader_epoch` only grows; within an epoch, vote and leader are set at most once.
 - `high_watermark` only grows, and `log.start_offset` <= `high_watermark` <= `log.end_offset`.
-- `role` is an `Observer` if and only if this node is not a voter.
+- After an input, `role` is an `Observer` if and only if this node does not take part in elections,
+  except that a leader whose removal is committed is `Resigned` until it finds the next leader.
+- `history` has the voter records of the log up to its end.
 - Every change of role clears the pending requests; a leader's parked Fetches are then answered.
 """
 
@@ -12,10 +14,11 @@ from dataclasses import replace
 
 from broker.errors import ErrorCode
 from broker.protocol.message import Message
-from broker.protocol.records.quorum import LeaderChangeMessage, Voter
-from broker.raft.claims import check_claim
+from broker.protocol.records.quorum import KRaftVersionRecord, LeaderChangeMessage, Voter
+from broker.raft.claims import check_claim, is_stranger
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.log import RaftLog
+from broker.raft.messages import addresses_in, name_leader, refusal_of
 from broker.raft.output import Envelope, LeaderChange, Output
 from broker.raft.progress import ReplicaProgress
 from broker.raft.quorum_state import MAX_EPOCH, NO_NODE, QuorumState
@@ -33,6 +36,12 @@ from broker.raft.roles import (
     Tally,
     Unattached,
 )
+from broker.raft.voter_history import BEFORE_THE_LOG, VoterHistory
+from broker.raft.voter_messages import VoterRequest
+from broker.raft.voter_set import DYNAMIC_VOTERS, ReplicaKey, VoterSet, voters_record
+
+MAX_LEARNED = 64
+"""The most addresses that are kept of those that other nodes name; there are few controllers."""
 
 
 class RaftState:
@@ -45,13 +54,127 @@ class RaftState:
         self.quorum = quorum
         self.log = log
         self.random = random
-        self.role: Role = Unattached(0) if config.is_voter else Observer(None, 0)
+        self.history = VoterHistory(config.voters, log)
         self.high_watermark = max([log.start_offset, *(x.offset for x in log.snapshot_ids())])
+        self.role: Role = Unattached(0) if self.takes_part else Observer(None, 0)
         self.requests = Requests(random.randrange(0, 2**30), config.request_timeout_ms)
         self.output = Output()
         self.abandoned: list[ParkedFetch] = []
         """The Fetches that were parked when this node stopped leading; `leading` answers them."""
         self.is_stopping = False
+        self._learned: dict[int, tuple[str, int]] = {}
+        self._next_server = 0
+
+    # The voters.
+
+    @property
+    def voters(self) -> VoterSet:
+        """Return the newest voter set in the log, committed or not; it is the one that counts."""
+        return self.history.voters
+
+    @property
+    def has_dynamic_voters(self) -> bool:
+        """True if the voters are in the log: `kraft.version` 1."""
+        return self.history.kraft_version >= DYNAMIC_VOTERS
+
+    @property
+    def is_voter(self) -> bool:
+        """True if this replica counts: it is one of the newest voters in its log."""
+        return self.voters.is_voter(self.config.key)
+
+    @property
+    def takes_part(self) -> bool:
+        """True if this replica starts elections: it is a voter, or its removal may be uncommitted.
+
+        Otherwise the log of a leader that removed itself and was lost could be longer than those of
+        the others, which then could not elect anybody (Raft dissertation, section 4.2.2). It does
+        not count itself.
+        """
+        key = self.config.key
+        return any(voters.is_voter(key) for voters in self.history.since(self.high_watermark))
+
+    @property
+    def other_voters(self) -> tuple[int, ...]:
+        """Return the node ids of the voters without this node, in ascending order."""
+        return tuple(voter for voter in self.voters.ids if voter != self.config.node_id)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Return the nodes that may know the leader: the other voters, then bootstrap servers.
+
+        A bootstrap server has a negative number, because its node id is unknown.
+        """
+        return (*self.other_voters, *self._servers)
+
+    @property
+    def _servers(self) -> tuple[int, ...]:
+        return tuple(-2 - index for index in range(len(self.config.bootstrap_servers)))
+
+    def endpoint_of(self, node_id: int) -> tuple[str, int] | None:
+        """Return the address of a controller, or of a bootstrap server; None if it is unknown."""
+        if node_id < NO_NODE:
+            index = -2 - node_id
+            servers = self.config.bootstrap_servers
+            return servers[index] if index < len(servers) else None
+        role = self.role
+        voter = self.voters.find(node_id)
+        if isinstance(role, Leader) and role.change is not None:
+            added = role.change.added
+            if added is not None and added.key.node_id == node_id:
+                voter = added
+        elif node_id in self._learned and (self.has_dynamic_voters or voter is None):
+            return self._learned[node_id]
+        endpoint = None if voter is None else voter.endpoint(self.config.listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def learn(self, message: Message) -> None:
+        """Keep the leader's address that a message names; the last ones are kept."""
+        for node_id, address in addresses_in(message).items():
+            if node_id in (NO_NODE, self.config.node_id) or not address[0] or not address[1]:
+                continue
+            self._learned.pop(node_id, None)
+            self._learned[node_id] = address
+            if len(self._learned) > MAX_LEARNED:
+                del self._learned[next(iter(self._learned))]
+
+    def ask_servers(self, request: Message, now_ms: int) -> None:
+        """Send a request to the next bootstrap server, unless an answer of one is pending."""
+        servers = self._servers
+        if not servers or any(now_ms < self.requests.free_at_ms(each) for each in servers):
+            return
+        self._next_server = (self._next_server + 1) % len(servers)
+        self.request(servers[self._next_server], request, now_ms)
+
+    def append_control(self, *messages: Message) -> int:
+        """Append control records as the leader; return the end offset. New voters count at once."""
+        end_offset = self.log.append_control(messages, self.epoch)
+        self.history.read_log()
+        self.output.must_flush = True
+        return end_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove all records from `offset` on, and take back the voter sets in them."""
+        self.log.truncate_to(offset)
+        self.history.truncate_to(offset)
+        self.output.must_flush = True
+
+    def align_role(self, now_ms: int) -> None:
+        """Become a voter or an observer when the voter set in the log says so."""
+        role = self.role
+        if not isinstance(role, Observer | Follower):
+            return
+        if isinstance(role, Observer) and self.takes_part:
+            if role.leader_id is None:
+                self._become(Unattached(self.random_election_deadline_ms(now_ms)), self.quorum)
+            else:
+                # The leader's answer brought the voter set, so the leader is alive.
+                follower = Follower(role.leader_id, role.deadline_ms, has_fetched=True)
+                self._become(follower, self.quorum)
+        elif isinstance(role, Follower) and not self.takes_part:
+            observer = Observer(role.leader_id, role.deadline_ms)
+            # A voter that was removed on purpose does not ask to come back at once.
+            observer.tell_at_ms = now_ms + self.config.fetch_timeout_ms
+            self._become(observer, self.quorum)
 
     @property
     def epoch(self) -> int:
@@ -78,7 +201,14 @@ class RaftState:
         self.output.send.append(Envelope(self.config.node_id, destination, correlation_id, message))
 
     def respond(self, request: Envelope, message: Message) -> None:
-        """Answer a request."""
+        """Answer a request, with the leader's address if it is known."""
+        leader_id = self.leader_id
+        own = self.config.endpoints[:1]
+        address = self.endpoint_of(leader_id) if leader_id != NO_NODE else None
+        if leader_id == self.config.node_id and own:
+            address = own[0].host, own[0].port
+        if address is not None:
+            name_leader(message, leader_id, address)
         self.output.send.append(
             Envelope(self.config.node_id, request.source, request.correlation_id, message)
         )
@@ -114,6 +244,7 @@ class RaftState:
         assert quorum.leader_epoch >= self.quorum.leader_epoch, (quorum, self.quorum)
         if isinstance(self.role, Leader):
             self.abandoned += self.role.parked
+            self._abandon_change(self.role)
         known_before = (self.leader_id, self.epoch)
         self.role = role
         self.requests.clear()
@@ -123,6 +254,14 @@ class RaftState:
             leader_id = None if self.leader_id == NO_NODE else self.leader_id
             change = LeaderChange(leader_id, self.epoch, start_offset)
             self.output.leader_changes.append(change)
+
+    def _abandon_change(self, role: Leader) -> None:
+        """Answer the change that waits; whether it is committed is up to the next leader."""
+        change, role.change = role.change, None
+        if change is not None and not change.is_answered:
+            request = change.envelope.message
+            assert isinstance(request, VoterRequest), request
+            self.respond(change.envelope, refusal_of(request, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def _remember(self, quorum: QuorumState) -> None:
         before = self.quorum
@@ -135,7 +274,7 @@ class RaftState:
     def become_unattached(self, epoch: int, now_ms: int) -> None:
         """Become Unattached, or a searching Observer, in an epoch whose leader is unknown."""
         quorum = self.quorum if epoch == self.epoch else QuorumState(epoch)
-        if not self.config.is_voter:
+        if not self.takes_part:
             self._become(self.looking_for_leader(now_ms), quorum)
             return
         deadline_ms = self.random_election_deadline_ms(now_ms)
@@ -145,10 +284,16 @@ class RaftState:
             deadline_ms = min(deadline_ms, max(self.role.deadline_ms, now_ms))
         self._become(Unattached(deadline_ms), quorum)
 
-    def give_vote(self, candidate_id: int, directory_id: bytes, now_ms: int) -> None:
+    def give_vote(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Vote for a candidate, and wait for its election. The vote is saved before it is sent."""
-        assert not self.quorum.has_voted or self.quorum.voted_id == candidate_id, self.quorum
-        quorum = replace(self.quorum, voted_id=candidate_id, voted_directory_id=directory_id)
+        voted_id = self.quorum.voted_id
+        assert not self.quorum.has_voted or voted_id == candidate.node_id, self.quorum
+        quorum = replace(
+            self.quorum, voted_id=candidate.node_id, voted_directory_id=candidate.directory_id
+        )
+        if not self.takes_part:
+            self._become(self.looking_for_leader(now_ms), quorum)
+            return
         self._become(Unattached(self.random_election_deadline_ms(now_ms)), quorum)
 
     def become_follower(self, epoch: int, leader_id: int, now_ms: int) -> None:
@@ -156,22 +301,26 @@ class RaftState:
         deadline_ms = now_ms + self.config.fetch_timeout_ms
         base = self.quorum if epoch == self.epoch else QuorumState(epoch)
         quorum = replace(base, leader_id=leader_id)
-        if self.config.is_voter:
+        if self.takes_part:
             self._become(Follower(leader_id, deadline_ms), quorum)
         else:
             self._become(Observer(leader_id, deadline_ms), quorum)
 
     def looking_for_leader(self, now_ms: int) -> Observer:
-        """Return the role of an observer that asks one voter after the other for the leader."""
-        voter_count = len(self.config.voters)
-        return Observer(None, now_ms, asked=self.random.randrange(0, voter_count))
+        """Return the role of an observer that asks one node after the other for the leader."""
+        count = max(len(self.sources), 1)
+        return Observer(None, now_ms, asked=self.random.randrange(0, count))
 
     def become_prospective(self, now_ms: int) -> None:
         """Start a pre-vote; a single voter becomes the leader at once."""
-        tally = Tally(self.config.voters, granted={self.config.node_id})
+        assert self.takes_part, self.voters
+        tally = self._new_tally()
         self._become(Prospective(self.random_election_deadline_ms(now_ms), tally), self.quorum)
         if tally.is_won:
             self.become_candidate(now_ms)
+
+    def _new_tally(self) -> Tally:
+        return Tally(self.voters.ids, granted={self.config.node_id} if self.is_voter else set())
 
     def become_candidate(self, now_ms: int) -> None:
         """Vote for this node in the next epoch; without a next epoch, become Unattached."""
@@ -179,7 +328,7 @@ class RaftState:
             self.become_unattached(self.epoch, now_ms)
             return
         config = self.config
-        tally = Tally(config.voters, granted={config.node_id})
+        tally = self._new_tally()
         quorum = QuorumState(
             leader_epoch=self.epoch + 1,
             voted_id=config.node_id,
@@ -193,29 +342,50 @@ class RaftState:
         """Lead, and append a LeaderChangeMessage.
 
         Only a record of this epoch can be committed by counting (Raft 5.4.2), so the leader adds
-        one.
+        one. Voters that are only in the snapshot with which this node was formatted, or an older
+        entry of this node among them, are written with it (KIP-853).
         """
         node_id, start_offset = self.config.node_id, self.log.end_offset
-        progress = {voter: ReplicaProgress(now_ms) for voter in self.config.voters}
+        voters = self.voters
+        progress = {voter: ReplicaProgress(now_ms) for voter in voters.ids}
         quorum = replace(self.quorum, leader_id=node_id)
-        self._become(Leader(start_offset, progress), quorum)
+        leader = Leader(start_offset, progress)
+        if not self.has_dynamic_voters:
+            leader.described = voters.with_voter(self.config.voter)
+        self._become(leader, quorum)
         message = LeaderChangeMessage(
             leader_id=node_id,
-            voters=[Voter(voter_id=voter) for voter in self.config.voters],
+            voters=[Voter(voter_id=voter) for voter in voters.ids],
             granting_voters=[Voter(voter_id=voter) for voter in sorted(tally.granted)],
         )
-        self.log.append_leader_change(message, self.epoch)
-        self.output.must_flush = True
+        self.append_control(message, *self._voters_to_write(voters))
+
+    def _voters_to_write(self, voters: VoterSet) -> list[Message]:
+        own = self.config.voter if self.config.endpoints else None
+        is_older = own is not None and voters.needs_update(own)
+        is_only_formatted = self.history.offset == BEFORE_THE_LOG
+        if not self.has_dynamic_voters or not (is_older or is_only_formatted):
+            return []
+        if own is not None:
+            voters = voters.with_voter(own)
+        version = KRaftVersionRecord(k_raft_version=self.history.kraft_version)
+        return [version, voters_record(voters)]
 
     def become_resigned(self, now_ms: int) -> None:
         """Give up the leadership and ask the other voters for an election (EndQuorumEpoch)."""
         assert isinstance(self.role, Leader), self.role
         progress = self.role.progress
         candidates = sorted(
-            self.config.other_voters, key=lambda voter: (-progress[voter].end_offset, voter)
+            self.other_voters, key=lambda voter: (-progress[voter].end_offset, voter)
         )
         deadline_ms = self.random_election_deadline_ms(now_ms)
         self._become(Resigned(deadline_ms, candidates, set(candidates)), self.quorum)
+
+    def check_claim(self, epoch: int, leader_id: int, *, needs_leader: bool) -> ErrorCode:
+        """Return the error for a claimed leader of this or a later epoch; see `claims`."""
+        if is_stranger(self.config, self.voters, leader_id):
+            return ErrorCode.INCONSISTENT_VOTER_SET
+        return check_claim(self.config, self.quorum, epoch, leader_id, needs_leader=needs_leader)
 
     def observe(self, epoch: int, leader_id: int, source: int, now_ms: int) -> bool:
         """Take over the epoch and leader of a message; return False if the claim is impossible.
@@ -224,8 +394,7 @@ class RaftState:
         """
         if epoch < self.epoch:
             return True  # An old epoch changes nothing.
-        code = check_claim(self.config, self.quorum, epoch, leader_id, needs_leader=False)
-        if code is not ErrorCode.NONE:
+        if self.check_claim(epoch, leader_id, needs_leader=False) is not ErrorCode.NONE:
             return False
         is_other = leader_id not in (NO_NODE, self.config.node_id)
         if epoch > self.epoch:

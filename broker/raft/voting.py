@@ -18,7 +18,8 @@ from broker.protocol.messages.end_quorum_epoch import (
     EndQuorumEpochResponse,
 )
 from broker.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
-from broker.raft.claims import check_claim
+from broker.protocol.wire import ZERO_UUID
+from broker.raft.claims import is_stranger
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -41,6 +42,7 @@ from broker.raft.roles import (
     Unattached,
 )
 from broker.raft.state import RaftState
+from broker.raft.voter_set import ReplicaKey
 
 
 def is_up_to_date(candidate: OffsetAndEpoch, own: OffsetAndEpoch) -> bool:
@@ -52,16 +54,19 @@ def may_grant(role: Role, quorum: QuorumState, partition: PartitionData) -> bool
     """Return True if the role and an earlier vote allow this vote; the caller compares the logs."""
     if partition.pre_vote:
         return _may_grant_pre_vote(role)
-    if quorum.has_leader or not isinstance(role, Unattached | Prospective):
+    if quorum.has_leader or not isinstance(role, Unattached | Prospective | Observer):
         return False
-    return quorum.voted_id in (NO_NODE, partition.replica_id)
+    candidate = (partition.replica_id, partition.replica_directory_id)
+    return not quorum.has_voted or candidate == (quorum.voted_id, quorum.voted_directory_id)
 
 
 def _may_grant_pre_vote(role: Role) -> bool:
     """Reject a pre-vote while the leader answers: no election is needed then."""
     match role:
-        case Leader() | Observer():
+        case Leader():
             return False
+        case Observer():
+            return role.leader_id is None
         case Follower():
             return not role.has_fetched
         case Unattached() | Prospective() | Candidate() | Resigned():
@@ -85,13 +90,19 @@ def _decide(
     state: RaftState, request: VoteRequest, partition: PartitionData, now_ms: int
 ) -> tuple[ErrorCode, bool]:
     config, candidate_id = state.config, partition.replica_id
-    if request.voter_id not in (NO_NODE, config.node_id):
+    if not _is_meant(state, request.voter_id, partition.voter_directory_id):
         return ErrorCode.INVALID_VOTER_KEY, False
-    if candidate_id not in config.other_voters or not config.is_voter:
+    # The candidate, and this node itself, need not be voters by this node's log: the others may
+    # count by a newer voter set (KIP-853).
+    if (
+        not config.is_controller
+        or candidate_id in (NO_NODE, config.node_id)
+        or is_stranger(config, state.voters, candidate_id)
+    ):
         return ErrorCode.INCONSISTENT_VOTER_SET, False
     if partition.replica_epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH, False
-    can_be = partition.last_offset_epoch <= partition.replica_epoch
+    can_be = candidate_id >= 0 and partition.last_offset_epoch <= partition.replica_epoch
     if not can_be or not state.observe(partition.replica_epoch, NO_NODE, candidate_id, now_ms):
         return ErrorCode.INVALID_REQUEST, False
     theirs = OffsetAndEpoch(partition.last_offset, partition.last_offset_epoch)
@@ -103,8 +114,14 @@ def _decide(
             state.role.tally.rejected.discard(candidate_id)
         return ErrorCode.NONE, False
     if not partition.pre_vote:
-        state.give_vote(candidate_id, partition.replica_directory_id, now_ms)
+        state.give_vote(ReplicaKey(candidate_id, partition.replica_directory_id), now_ms)
     return ErrorCode.NONE, True
+
+
+def _is_meant(state: RaftState, voter_id: int, directory_id: bytes) -> bool:
+    """Return True if a request for a voter is for this replica; without a key it is for any."""
+    own = state.config.key
+    return voter_id in (NO_NODE, own.node_id) and directory_id in (ZERO_UUID, own.directory_id)
 
 
 def handle_vote_response(
@@ -157,6 +174,7 @@ def _question(state: RaftState, voter: int) -> VoteRequest:
         replica_epoch=state.epoch,
         replica_id=state.config.node_id,
         replica_directory_id=state.config.directory_id,
+        voter_directory_id=state.voters.key_of(voter).directory_id,
         last_offset_epoch=state.log.last_epoch,
         last_offset=state.log.end_offset,
         pre_vote=isinstance(state.role, Prospective),
@@ -190,7 +208,7 @@ def handle_begin_epoch(
         state.respond(envelope, refusal_of(request, ErrorCode.INVALID_REQUEST))
         return
     code = ErrorCode.INVALID_VOTER_KEY
-    if request.voter_id in (NO_NODE, state.config.node_id):
+    if _is_meant(state, request.voter_id, partition.voter_directory_id):
         code = _hear_of_leader(state, partition.leader_epoch, partition.leader_id, now_ms)
     state.respond(envelope, begin_epoch_response(code, state.leader_id, state.epoch))
 
@@ -199,7 +217,7 @@ def _hear_of_leader(state: RaftState, epoch: int, leader_id: int, now_ms: int) -
     """Follow the claimed leader of an epoch; return the error if the claim is impossible."""
     if epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    code = check_claim(state.config, state.quorum, epoch, leader_id, needs_leader=True)
+    code = state.check_claim(epoch, leader_id, needs_leader=True)
     if code is ErrorCode.NONE:
         state.observe(epoch, leader_id, leader_id, now_ms)
     return code
@@ -227,7 +245,12 @@ def handle_end_epoch(
         return
     code = _hear_of_leader(state, partition.leader_epoch, partition.leader_id, now_ms)
     if code is ErrorCode.NONE:
-        preferred = [candidate.candidate_id for candidate in partition.preferred_candidates]
+        preferred = [
+            candidate.candidate_id
+            for candidate in partition.preferred_candidates
+            if _is_meant(state, NO_NODE, candidate.candidate_directory_id)
+            or candidate.candidate_id != state.config.node_id
+        ]
         expect_election(state, preferred or partition.preferred_successors, now_ms)
     state.respond(envelope, end_epoch_response(code, state.leader_id, state.epoch))
 
@@ -259,14 +282,22 @@ def handle_end_epoch_response(
 
 
 def poll_resigned(state: RaftState, role: Resigned, now_ms: int) -> None:
-    """Send EndQuorumEpoch to the voters; start a pre-vote if no leader is found in time."""
-    if now_ms >= role.deadline_ms and not state.is_stopping:
-        state.become_prospective(now_ms)
+    """Send EndQuorumEpoch to the voters; start a pre-vote if no leader is found in time.
+
+    A node that is no longer a voter looks for a leader, as soon as all know that it resigned.
+    """
+    is_due = now_ms >= role.deadline_ms or not (state.takes_part or role.unacknowledged)
+    if is_due and not state.is_stopping:
+        if state.takes_part:
+            state.become_prospective(now_ms)
+        else:
+            state.become_unattached(state.epoch, now_ms)
         return
+    config = state.config
+    candidates = [state.voters.key_of(candidate) for candidate in role.candidates]
     for voter in sorted(role.unacknowledged):
         if now_ms >= state.requests.free_at_ms(voter):
-            config = state.config
             request = end_epoch_request(
-                config.cluster_id, config.node_id, state.epoch, role.candidates
+                config.cluster_id, config.node_id, state.epoch, candidates, config.endpoints
             )
             state.request(voter, request, now_ms)

@@ -146,6 +146,8 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.DESCRIBE_QUORUM: FORWARD,
     ApiKey.UPDATE_FEATURES: FORWARD,
     ApiKey.UNREGISTER_BROKER: FORWARD,
+    ApiKey.ADD_RAFT_VOTER: FORWARD,
+    ApiKey.REMOVE_RAFT_VOTER: FORWARD,
     ApiKey.DESCRIBE_CLUSTER: ("cluster.describe_cluster", lambda b: (b.config, b.metadata)),
     ApiKey.DESCRIBE_PRODUCERS: ("transactions.describe_producers", lambda b: (b.partitions,)),
     ApiKey.DESCRIBE_TRANSACTIONS: ("transactions.describe_transactions", _transactions),

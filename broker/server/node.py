@@ -16,6 +16,7 @@ from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
+from broker.protocol.wire import ZERO_UUID
 from broker.raft.quorum_state import NO_NODE
 from broker.server.apis import make_handler, make_holding_fetch
 from broker.server.broker import Broker
@@ -42,7 +43,7 @@ from broker.server.quorum.metadata_log import (
     metadata_log_config,
 )
 from broker.server.quorum.quorum import MetadataDisk, Quorum
-from broker.server.quorum.voters import with_voters
+from broker.server.quorum.voters import check_formatted, configured_voters
 from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
@@ -98,10 +99,7 @@ class Node:
         """
         loop = asyncio.get_running_loop()
         clock = SystemClock()
-        known = await stop.or_result_of(with_voters(self._config, RealStorage(), loop))
-        if known is None:
-            return
-        self._config = known
+        check_formatted(self._config, RealStorage())
         directories = self._directories = self._open_directories(clock)
         quorum = self._quorum = self._open_quorum(directories, clock, loop)
         quorum.on_fatal = stop.fail
@@ -192,9 +190,17 @@ class Node:
             clock.timestamp_ms(),
             self._config.metadata_log_dir,
         )
+        directory = directories.directory_of(METADATA_PARTITION)
+        directory_id = ZERO_UUID if directory is None else directory.directory_id
         return Quorum(
             self._config,
-            MetadataDisk(metadata, metadata.directory, RealStorage(), self.cluster_id),
+            MetadataDisk(
+                metadata,
+                metadata.directory,
+                RealStorage(),
+                self.cluster_id,
+                directory_id,
+            ),
             clock=clock,
             random_source=system_random(),
             loop=loop,
@@ -275,7 +281,9 @@ class Node:
 
     def _may_yet_answer(self, controller_id: int) -> bool:
         if controller_id == self._config.node_id:
-            return all(voter.node_id == controller_id for voter in self._config.voters)
+            quorum = self._quorum
+            voters = configured_voters(self._config) if quorum is None else quorum.node.voters
+            return voters.ids == (controller_id,)
         return controller_id != NO_NODE
 
     async def _wait_until_let_go(self, broker: Broker, seconds: float) -> None:

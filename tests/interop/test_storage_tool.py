@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from broker.cli.storage import main
-from broker.config.broker_config import Voter
 from broker.log.storage import RealStorage
 from broker.metadata.features import METADATA_VERSION
 from broker.model import OffsetAndEpoch
 from broker.server.quorum.formatting import BOOTSTRAP_CHECKPOINT, formatted_features
 from broker.server.quorum.raft.snapshot_files import file_name
-from broker.server.quorum.voters import stored_voters, voters_of
 from tests.lib.apache_kafka import CLUSTER_ID, Tool, kafka_libs, run_tool, run_tools
+from tests.lib.logs import formatted_voters
 
 pytestmark = pytest.mark.interop
 
@@ -46,9 +45,7 @@ def test_ours_takes_what_apache_kafka_has_formatted(tmp_path: Path, capsys) -> N
     assert f"cluster.id={CLUSTER_ID}" in capsys.readouterr().out
     assert main(["format", "-t", CLUSTER_ID, "-c", properties, "-s", "-g"]) == 0
     assert "already formatted" in capsys.readouterr().out
-    record = stored_voters(RealStorage(), f"{tmp_path}/logs/__cluster_metadata-0")
-    assert record is not None
-    assert voters_of(record) == (Voter(1, "127.0.0.1", 19093),)
+    assert formatted_voters(f"{tmp_path}/logs/__cluster_metadata-0") == [(1, "127.0.0.1", 19093)]
     assert METADATA_VERSION in formatted_features(RealStorage(), f"{tmp_path}/logs")
 
 

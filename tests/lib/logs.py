@@ -11,12 +11,15 @@ from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import open_partition_log
-from broker.log.storage import Storage
+from broker.log.storage import RealStorage, Storage
 from broker.model import OffsetAndEpoch, TopicPartition
+from broker.raft.voter_history import read_entries
+from broker.raft.voter_set import VoterSet
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.errors import TooMuchAtOnce
 from broker.records.record import Record
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 
 R = TypeVar("R")
 NOW_MS = 1_700_000_000_000
@@ -122,3 +125,22 @@ def store_snapshot(log: PartitionRaftLog, snapshot_id: OffsetAndEpoch, data: byt
     """Keep a snapshot of this node's own state."""
     log.write_snapshot(snapshot_id, 0, data)
     assert log.finish_snapshot(snapshot_id)
+
+
+def formatted_voters(directory: str) -> list[tuple[int, str, int]]:
+    """Give the voters that a metadata log was formatted with: node id, host and port of each."""
+    storage = RealStorage()
+    if storage.status(directory) is None:
+        return []
+    snapshots = SnapshotFiles(storage, directory)
+    sets = [
+        entry.value
+        for snapshot_id in snapshots.ids[-1:]
+        for entry in read_entries(snapshots.read(snapshot_id, 0, 1 << 20))
+        if isinstance(entry.value, VoterSet)
+    ]
+    return [
+        (node.key.node_id, node.endpoints[0].host, node.endpoints[0].port)
+        for voters in sets
+        for node in voters.nodes
+    ]

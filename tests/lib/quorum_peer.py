@@ -19,6 +19,7 @@ from broker.raft.messages import (
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
 from broker.raft.quorum_state import QuorumState
+from broker.raft.voter_set import ReplicaKey, static_voters
 from broker.records.build import build_batch
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
@@ -50,9 +51,12 @@ class Peer:
         voters: tuple[int, ...] = (1, 2, 3),
         epochs: tuple[int, ...] = (),
         storage: SimulatedStorage | None = None,
+        **settings,
     ) -> None:
         self.now_ms = 0
-        self.config = RaftConfig(node_id=node_id, voters=voters, cluster_id=CLUSTER_ID)
+        self.config = RaftConfig(
+            node_id=node_id, voters=static_voters(voters), cluster_id=CLUSTER_ID, **settings
+        )
         self.storage = storage or SimulatedStorage()
         self.log = open_raft_log(self.storage)
         for epoch in epochs:
@@ -139,7 +143,7 @@ def ask_vote(candidate_id: int, epoch: int, end: OffsetAndEpoch = EMPTY, **field
 
 
 def announce(leader_id: int, epoch: int) -> BeginQuorumEpochRequest:
-    return begin_epoch_request(CLUSTER_ID, 1, leader_id, epoch)
+    return begin_epoch_request(CLUSTER_ID, ReplicaKey(1), leader_id, epoch)
 
 
 def pull(replica_id: int, epoch: int, offset: int, last_epoch: int, **fields) -> FetchRequest:

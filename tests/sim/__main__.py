@@ -1,6 +1,6 @@
 """`python -m tests.sim --seeds N`: many histories of every simulation, in several processes.
 
-Every simulation plays every seed, except that of the quorum, which plays one for every four. The
+Every simulation plays every seed, except those of the quorum, which play one for every four. The
 command prints its progress, each seed that fails with the violation, and at the end a line for each
 simulation: the number of histories, the number of events, and the time. With `--planted` it plants
 known bugs instead, and prints the first seed that finds each bug, with the violation.
@@ -24,7 +24,9 @@ from tests.sim import (
     share_mutations,
     transaction_data_mutations,
     transaction_mutations,
+    voter_mutations,
 )
+from tests.sim.changing_quorum import ChangingQuorum
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 from tests.sim.group_world import play as play_groups
 from tests.sim.migrating_group_world import MigratingGroupWorld
@@ -53,6 +55,13 @@ def play_replication(seed: int) -> int:
 def play_quorum(seed: int) -> int:
     """Play a safety history for even seeds, a liveness history for odd ones."""
     simulation = QuorumSimulation(seed)
+    simulation.run(is_liveness=seed % 2 == 1)
+    return simulation.scheduler.event_count
+
+
+def play_changing_quorum(seed: int) -> int:
+    """Play a quorum whose voters come and go, in the modes of `play_quorum`."""
+    simulation = ChangingQuorum(seed)
     simulation.run(is_liveness=seed % 2 == 1)
     return simulation.scheduler.event_count
 
@@ -87,6 +96,7 @@ def play_shares(seed: int) -> int:
 SIMULATIONS: dict[str, Callable[[int], int]] = {
     "replication": play_replication,
     "quorum": play_quorum,
+    "changing-quorum": play_changing_quorum,
     "groups": play_groups,
     "consumer-groups": play_consumer_groups,
     "transactions": play_transactions,
@@ -96,6 +106,7 @@ SIMULATIONS: dict[str, Callable[[int], int]] = {
 PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]] = [
     *((play_replication, each) for each in replica_mutations.MUTATIONS),
     *((play_quorum, each) for each in quorum_mutations.MUTATIONS),
+    *((play_changing_quorum, each) for each in voter_mutations.MUTATIONS),
     *((play_groups, each) for each in group_mutations.MUTATIONS),
     *((play_consumer_groups, each) for each in consumer_group_mutations.MUTATIONS),
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
@@ -103,7 +114,7 @@ PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]]
     *((play_shares, each) for each in share_mutations.MUTATIONS),
 ]
 # A history of the quorum takes about as long as three of the others.
-SEEDS_FOR_ONE = {"quorum": 4}
+SEEDS_FOR_ONE = {"quorum": 4, "changing-quorum": 4}
 
 
 class Played(NamedTuple):

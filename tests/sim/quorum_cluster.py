@@ -7,11 +7,13 @@ the core must make progress. At the end of both modes everything is healed, and 
 the same state.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from broker.protocol.structs import decode_struct, encode_struct
 from broker.raft.config import RaftConfig, majority_of
 from broker.raft.output import Envelope
+from broker.raft.voter_set import static_voters
 from tests.sim.network import SimulatedNetwork, Weather
 from tests.sim.quorum_checks import Checker, Violation
 from tests.sim.quorum_node import SimulatedNode
@@ -57,7 +59,7 @@ class QuorumSimulation:
     def config_of(self, node_id: int) -> RaftConfig:
         return RaftConfig(
             node_id=node_id,
-            voters=self.voters,
+            voters=static_voters(self.voters),
             cluster_id=CLUSTER_ID,
             election_timeout_ms=ELECTION_TIMEOUT_MS,
             election_backoff_max_ms=ELECTION_TIMEOUT_MS,
@@ -329,7 +331,9 @@ class QuorumSimulation:
 
     def keep_only_a_core(self) -> None:
         """Heal a majority; the faults of the other nodes stay."""
-        majority = self.random.sample(self.voters, majority_of(len(self.voters)))
+        self.heal_core(self.random.sample(self.voters, majority_of(len(self.voters))))
+
+    def heal_core(self, majority: Sequence[int]) -> None:
         self.core = set(majority)
         self.network.cut.clear()
         for node_id in self.node_ids:
@@ -338,7 +342,7 @@ class QuorumSimulation:
                     self.random.choice([False, True]),
                     self.random.choice([False, True]),
                 )
-                self.network.isolate(node_id, majority, inbound=inbound, outbound=outbound)
+                self.network.isolate(node_id, list(majority), inbound=inbound, outbound=outbound)
         self.network.weather = Weather()
         for node in self.nodes.values():
             node.storage.heal()
@@ -372,7 +376,17 @@ class QuorumSimulation:
         raise Violation(f"{who} {node_ids} made no progress: {roles}")
 
 
-_LATEST = {"Vote": 2, "BeginQuorumEpoch": 1, "EndQuorumEpoch": 1, "Fetch": 18, "FetchSnapshot": 1}
+_LATEST = {
+    "Vote": 2,
+    "BeginQuorumEpoch": 1,
+    "EndQuorumEpoch": 1,
+    "Fetch": 18,
+    "FetchSnapshot": 1,
+    "AddRaftVoter": 1,
+    "RemoveRaftVoter": 0,
+    "UpdateRaftVoter": 0,
+    "ApiVersions": 4,
+}
 
 
 def _through_bytes(envelope: Envelope) -> Envelope:

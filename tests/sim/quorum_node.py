@@ -13,6 +13,7 @@ from broker.model import OffsetAndEpoch, TopicPartition
 from broker.raft.config import METADATA_TOPIC, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, LeaderChange
+from broker.raft.voter_set import VoterSet, voters_record
 from broker.records.batch import RecordBatch
 from broker.records.build import build_batch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
@@ -85,6 +86,15 @@ class SimulatedNode:
         self.node: RaftNode | None = None
         self.driver: RaftDriver | None = None
         self.machine = StateMachine(self.random)
+        self.open_log()
+
+    def format(self, voters: VoterSet) -> None:
+        """Write the snapshot that names the voters of a new quorum (KIP-853)."""
+        nothing = OffsetAndEpoch(0, 0)
+        snapshots = SnapshotFiles(self.storage, DIRECTORY)
+        data = build_snapshot([], 0, EPOCH_MS, EPOCH_MS, voters_record(voters))
+        snapshots.write(nothing, 0, data)
+        snapshots.finish(nothing)
         self.open_log()
 
     @property
@@ -164,7 +174,11 @@ class SimulatedNode:
         if snapshot_id.offset <= self.log.start_offset:
             return
         if snapshot_id not in self.log.snapshot_ids():
-            data = build_snapshot(self.machine.values, snapshot_id.leader_epoch, EPOCH_MS, EPOCH_MS)
+            level, voters = self.node.voters_at(snapshot_id.offset)
+            record = voters_record(voters) if level else None
+            data = build_snapshot(
+                self.machine.values, snapshot_id.leader_epoch, EPOCH_MS, EPOCH_MS, record
+            )
             store_snapshot(self.log, snapshot_id, data)
         if is_cleaning:
             self.log.delete_before_snapshot(snapshot_id)

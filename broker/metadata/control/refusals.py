@@ -10,6 +10,7 @@ from typing import Any
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
 from broker.protocol.message import Message
+from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from broker.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -98,6 +99,10 @@ from broker.protocol.messages.incremental_alter_configs import (
 from broker.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+)
+from broker.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
 )
 from broker.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -302,4 +307,6 @@ _REFUSALS: dict[type[Message], Refusal] = {
     AssignReplicasToDirsRequest: _with_code(AssignReplicasToDirsResponse),
     ControllerRegistrationRequest: _with_message(ControllerRegistrationResponse),
     EnvelopeRequest: _with_code(EnvelopeResponse),
+    AddRaftVoterRequest: _with_message(AddRaftVoterResponse),
+    RemoveRaftVoterRequest: _with_message(RemoveRaftVoterResponse),
 }

@@ -80,8 +80,8 @@ class ControllerConfig:
     """The configuration of the node that runs the controller."""
 
     node_id: int = -1
-    voters: tuple[int, ...] = ()
-    """The controllers of the quorum; empty for a quorum of one node."""
+    voters: Callable[[], tuple[int, ...]] = tuple
+    """Returns the node ids of the quorum's voters."""
     own_incarnation_id: bytes | None = None
     """The incarnation of the broker in this process: it replaces an earlier one at once."""
     cluster_id: str = ""

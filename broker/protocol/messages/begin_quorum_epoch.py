@@ -54,4 +54,4 @@ class NodeEndpoint(Struct):
 class BeginQuorumEpochResponse(Message, api_key=53, versions="0-1", flexible="1+"):
     error_code: int = int16()
     topics: list[BeginQuorumEpochResponseTopicData] = array(BeginQuorumEpochResponseTopicData)
-    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tag=0)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", ignorable=True, tag=0)

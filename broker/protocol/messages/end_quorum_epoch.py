@@ -60,4 +60,4 @@ class NodeEndpoint(Struct):
 class EndQuorumEpochResponse(Message, api_key=54, versions="0-1", flexible="1+"):
     error_code: int = int16()
     topics: list[EndQuorumEpochResponseTopicData] = array(EndQuorumEpochResponseTopicData)
-    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tag=0)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", ignorable=True, tag=0)

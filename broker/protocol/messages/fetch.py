@@ -120,4 +120,4 @@ class FetchResponse(Message, api_key=1, versions="4-18", flexible="12+"):
     error_code: int = int16("7+", ignorable=True)
     session_id: int = int32("7+")
     responses: list[FetchableTopicResponse] = array(FetchableTopicResponse)
-    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "16+", tag=0)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "16+", ignorable=True, tag=0)

@@ -77,4 +77,4 @@ class FetchSnapshotResponse(Message, api_key=59, versions="0-1", flexible="0+"):
     throttle_time_ms: int = int32(ignorable=True)
     error_code: int = int16()
     topics: list[FetchSnapshotResponseTopicSnapshot] = array(FetchSnapshotResponseTopicSnapshot)
-    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tag=0)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", ignorable=True, tag=0)

@@ -62,4 +62,4 @@ class NodeEndpoint(Struct):
 class VoteResponse(Message, api_key=52, versions="0-2", flexible="0+"):
     error_code: int = int16()
     topics: list[VoteResponseTopicData] = array(VoteResponseTopicData)
-    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tag=0)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", ignorable=True, tag=0)

@@ -186,4 +186,6 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: decided_by_controller(AclOperation.DESCRIBE),
     ApiKey.UPDATE_FEATURES: decided_by_controller(AclOperation.ALTER),
     ApiKey.UNREGISTER_BROKER: decided_by_controller(AclOperation.ALTER),
+    ApiKey.ADD_RAFT_VOTER: decided_by_controller(AclOperation.ALTER),
+    ApiKey.REMOVE_RAFT_VOTER: decided_by_controller(AclOperation.ALTER),
 }

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.metadata.features import KRAFT_VERSION
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
 
@@ -28,6 +29,18 @@ class ClusterMetadata(Protocol):
     @property
     def leader_id(self) -> int:
         """The id of the node whose controller is active, -1 when none is known."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`, which is in the Raft log and not in the image."""
+
+
+def finalized_features(metadata: ClusterMetadata) -> list[tuple[str, int]]:
+    """Return the finalized levels of the cluster, by name; `kraft.version` from level 1 on."""
+    levels = dict(metadata.image.features)
+    if metadata.kraft_version:
+        levels[KRAFT_VERSION] = metadata.kraft_version
+    return sorted(levels.items())
 
 
 class AskController(Protocol):

@@ -18,7 +18,12 @@ from broker.log.checkpoints import (
 )
 from broker.log.meta_properties import InconsistentLogDirectory, read_meta_properties
 from broker.log.storage import Storage, read_file, replace_file
-from broker.metadata.features import FEATURES_AT_FORMAT, METADATA_VERSION, SUPPORTED_FEATURES
+from broker.metadata.features import (
+    FEATURES_AT_FORMAT,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import (
@@ -150,6 +155,8 @@ def formatted_features(storage: Storage, path: str) -> dict[str, int]:
     for record in records:
         if not isinstance(record, FeatureLevelRecord):
             continue
+        if record.name == KRAFT_VERSION:
+            continue  # Its level is in the metadata log.
         lowest, highest = SUPPORTED_FEATURES.get(record.name, (0, 0))
         if lowest <= record.feature_level <= highest:
             features[record.name] = record.feature_level

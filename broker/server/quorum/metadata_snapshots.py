@@ -8,7 +8,7 @@ still finds the later ones, and need not load a snapshot.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,8 +17,8 @@ from broker.metadata.snapshot import each_snapshot_record
 from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
 from broker.protocol.records.metadata import encode_metadata_record
-from broker.protocol.records.quorum import VotersRecord
 from broker.raft.config import NEVER_MS
+from broker.raft.voter_set import DYNAMIC_VOTERS, VoterSet, voters_record
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
@@ -37,7 +37,10 @@ class _Unfinished:
 
 
 class MetadataSnapshots:
-    """Takes the snapshots of one node; each repeats the `voters`, if they were formatted."""
+    """Takes the snapshots of one node; `voters_at` gives the voters at an offset of the log.
+
+    With `kraft.version` 1 each snapshot has the voters.
+    """
 
     def __init__(
         self,
@@ -46,13 +49,13 @@ class MetadataSnapshots:
         config: QuorumConfig,
         *,
         now_ms: int,
-        voters: VotersRecord | None,
+        voters_at: Callable[[int], tuple[int, VoterSet]],
     ) -> None:
         self._log = raft_log
         self._machine = machine
         self._config = config
         self._taken_ms = now_ms
-        self._voters = voters
+        self._voters_at = voters_at
         self._unfinished: _Unfinished | None = None
 
     def next_deadline_ms(self) -> int:
@@ -89,7 +92,9 @@ class MetadataSnapshots:
         machine.bytes_since_snapshot = 0
         writer = SnapshotWriter(snapshot_id.leader_epoch, timestamp_ms)
         unfinished = _Unfinished(snapshot_id, writer, each_snapshot_record(machine.image))
-        self._write(unfinished, writer.start(machine.last_timestamp_ms, self._voters))
+        kraft_version, voters = self._voters_at(snapshot_id.offset)
+        record = voters_record(voters) if kraft_version >= DYNAMIC_VOTERS else None
+        self._write(unfinished, writer.start(machine.last_timestamp_ms, record))
         self._unfinished = unfinished
 
     def _write_slice(self, unfinished: _Unfinished) -> None:

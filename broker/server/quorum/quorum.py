@@ -20,12 +20,15 @@ from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
+from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
 from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
-from broker.protocol.wire import DecodeError
+from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from broker.protocol.wire import ZERO_UUID, DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.quorum_state import NO_NODE
+from broker.raft.voter_set import Endpoint
 from broker.records.errors import CorruptBatch
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, random_uuid
@@ -42,18 +45,14 @@ from broker.server.quorum.controller.controller_rules import (
     controller_config,
     controller_rules,
 )
-from broker.server.quorum.controller.describe import (
-    FIRST_VERSION_WITH_ENDPOINTS,
-    describe_controllers,
-    describe_quorum,
-)
+from broker.server.quorum.controller.describe import describe_controllers, describe_quorum
 from broker.server.quorum.controller.leadership import Leadership
 from broker.server.quorum.election_times import ElectionTimes, Latencies
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
-from broker.server.quorum.voters import stored_voters
+from broker.server.quorum.voters import configured_voters, controller_endpoints
 
 _log = logging.getLogger("millrace.quorum")
 
@@ -69,6 +68,8 @@ class MetadataDisk(NamedTuple):
     directory: str
     storage: Storage
     cluster_id: str
+    directory_id: bytes = ZERO_UUID
+    """The id of the log directory, which is part of a voter's identity."""
 
 
 class Quorum:
@@ -84,7 +85,7 @@ class Quorum:
         loop: asyncio.AbstractEventLoop,
         rules: ControllerRules | None = None,
     ) -> None:
-        log, directory, storage, cluster_id = disk
+        log, directory, storage, cluster_id, _ = disk
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
@@ -95,30 +96,27 @@ class Quorum:
         self.incarnation_id = random_uuid().bytes
         """The id of the broker's process: every start of a node has another one."""
         self._rules = rules or controller_rules(
-            controller_config(config, cluster_id, storage, self.incarnation_id), random_source
+            controller_config(
+                config, cluster_id, storage, self.incarnation_id, lambda: self.node.voters.ids
+            ),
+            random_source,
         )
-        self._voters = {voter.node_id: voter for voter in config.voters}
         settings = client_settings(config, config.security.to_controllers)
-        others = [voter for voter in config.voters if voter.node_id != config.node_id]
-        peers = Peers(loop, others, settings, config.quorum.request_timeout_ms)
+        peers = Peers(loop, settings, config.quorum.request_timeout_ms)
+        self._listeners = ControllerListeners(loop, config, lambda: self.image)
+        self._listeners.bind()
+        endpoints = controller_endpoints(config, self._listeners.ports)
         self.machine = MetadataMachine()
         self._directory = directory
-        try:
-            self.raft = RaftShell(
-                _raft_config(config, cluster_id),
-                RaftParts(log, directory, storage, clock, random_source, peers, loop),
-                self.machine,
-                detects_failures_fast=config.quorum.detects_failures_fast,
-            )
-        except CorruptBatch as error:
-            raise _unreadable(directory, error) from error
+        parts = RaftParts(log, directory, storage, clock, random_source, peers, loop)
+        self.raft = self._open_raft(_raft_config(config, disk, endpoints), parts)
         self.raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
             self.raft.log,
             self.machine,
             config.quorum,
             now_ms=clock.now_ms(),
-            voters=stored_voters(storage, directory),
+            voters_at=self.node.voters_at,
         )
         self.elections = ElectionTimes()
         self.partition_election_times = Latencies()
@@ -132,7 +130,9 @@ class Quorum:
         self._stopped: asyncio.Future[None] | None = None
         self.has_stopped = False
         self.channel = ControllerChannel(
-            ChannelParts(loop, clock.now_ms, self, self._voters, settings, self._rules.refuse)
+            ChannelParts(
+                loop, clock.now_ms, self, self.node.endpoint_of, settings, self._rules.refuse
+            )
         )
         self._leadership = Leadership(
             config,
@@ -143,7 +143,16 @@ class Quorum:
             loop=loop,
             pump=self._pump,
         )
-        self._listeners = ControllerListeners(loop, config, self._dispatcher(), lambda: self.image)
+        self._listeners.sink = self._dispatcher()
+        self._told_voters = self.node.voters
+
+    def _open_raft(self, config: RaftConfig, parts: RaftParts) -> RaftShell:
+        is_fast = self.config.quorum.detects_failures_fast
+        try:
+            return RaftShell(config, parts, self.machine, detects_failures_fast=is_fast)
+        except CorruptBatch as error:
+            self._listeners.close()
+            raise _unreadable(parts.directory, error) from error
 
     def _dispatcher(self) -> ControllerDispatcher:
         return ControllerDispatcher(
@@ -151,8 +160,7 @@ class Quorum:
                 step=self.raft.step,
                 submit=self.submit,
                 describe_cluster=self._describe_cluster,
-                image=lambda: self.image,
-                applied_offset=lambda: self.applied_offset,
+                metadata=self,
                 on_heartbeat=self._leadership.on_heartbeat,
                 on_closed=self._leadership.on_closed,
                 guard=guard_of(self.config, self),
@@ -183,6 +191,11 @@ class Quorum:
         return self.node.leader_id
 
     @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`: 1 if the voters are in the log."""
+        return self.node.kraft_version
+
+    @property
     def is_serving(self) -> bool:
         """True if the active controller is in this process, and ready."""
         return self._leadership.is_serving
@@ -194,12 +207,10 @@ class Quorum:
 
     def describe(self, request: DescribeQuorumRequest, api_version: int) -> Message:
         """Answer DescribeQuorum as far as this node knows."""
-        voters = self._voters.values() if api_version >= FIRST_VERSION_WITH_ENDPOINTS else ()
-        return describe_quorum(request, self.node, self.node_id, voters, self._clock)
+        return describe_quorum(request, self.node, self.node_id, api_version, self._clock)
 
     def _describe_cluster(self, request: DescribeClusterRequest) -> Message:
-        voters = self._voters.values()
-        return describe_controllers(request, self.cluster_id, self.leader_id, voters)
+        return describe_controllers(request, self.cluster_id, self.leader_id, self.node.voters)
 
     # From start to stop.
 
@@ -255,6 +266,12 @@ class Quorum:
         """Hand a request to the active controller; answer NOT_CONTROLLER if it is elsewhere."""
         if isinstance(request, DescribeQuorumRequest):
             on_response(self.describe(request, api_version))
+        elif isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            answered = self.raft.step(request)
+            if answered.is_done:
+                on_response(answered.value)
+            else:
+                answered.when_done(lambda: on_response(answered.value))
         else:
             self._leadership.submit(request, api_version, on_response)
 
@@ -349,6 +366,14 @@ class Quorum:
             _log.info("leader leader_id=%s leader_epoch=%d", change.leader_id, change.leader_epoch)
             self.elections.note(change, self._clock.now_ms())
             self._leadership.take(change)
+        if self.node.voters is not self._told_voters:
+            self._told_voters = self.node.voters
+            _log.info(
+                "voters voters=%s kraft_version=%d is_committed=%s",
+                list(self.node.voters.ids),
+                self.node.kraft_version,
+                not self.node.has_uncommitted_voters,
+            )
 
     def _tell_of_leader(self) -> None:
         news = (self.leader_id, self.node.leader_epoch, self.is_serving)
@@ -360,12 +385,19 @@ class Quorum:
             self.channel.on_leader_change()
 
 
-def _raft_config(config: BrokerConfig, cluster_id: str) -> RaftConfig:
+def _raft_config(
+    config: BrokerConfig, disk: MetadataDisk, endpoints: tuple[Endpoint, ...]
+) -> RaftConfig:
     times = config.quorum
     return RaftConfig(
         node_id=config.node_id,
-        voters=tuple(voter.node_id for voter in config.voters) or (config.node_id,),
-        cluster_id=cluster_id,
+        voters=configured_voters(config),
+        cluster_id=disk.cluster_id,
+        directory_id=disk.directory_id,
+        endpoints=endpoints,
+        bootstrap_servers=config.bootstrap_servers,
+        is_controller=config.is_controller,
+        joins_by_itself=times.joins_by_itself,
         election_timeout_ms=times.election_timeout_ms,
         election_backoff_max_ms=times.election_backoff_max_ms,
         fetch_timeout_ms=times.fetch_timeout_ms,

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from broker.cli.storage import main
-from broker.config.broker_config import BrokerConfig, Voter
+from broker.config.broker_config import BrokerConfig
 from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
 from broker.log.meta_properties import InconsistentLogDirectory
@@ -18,8 +18,8 @@ from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata
 from broker.security.credentials import SCRAM_SHA_512, credential_from, salted_password
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
 from broker.server.quorum.raft.snapshot_format import build_snapshot
-from broker.server.quorum.voters import stored_voters, voters_of
 from broker.server.storage.cluster_id import find_cluster_id
+from tests.lib.logs import formatted_voters
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 STORAGE = RealStorage()
@@ -65,7 +65,7 @@ def test_every_directory_is_formatted(properties, tmp_path, capsys):
         assert (said["version"], said["cluster.id"], said["node.id"]) == ("1", CLUSTER, "1")
     assert found[0]["directory.id"] != found[1]["directory.id"]
     assert formatted_features(STORAGE, f"{tmp_path}/a") == FEATURES_AT_FORMAT
-    assert stored_voters(STORAGE, f"{tmp_path}/a/__cluster_metadata-0") is None
+    assert formatted_voters(f"{tmp_path}/a/__cluster_metadata-0") == []
 
 
 def test_a_formatted_directory_is_left_alone(properties, tmp_path, capsys):
@@ -100,9 +100,7 @@ def test_a_standalone_controller_is_its_only_voter(tmp_path, capsys):
     assert "you must specify one of the following: --standalone" in capsys.readouterr().err
     assert format_with(properties, "--standalone") == 0
     assert "Formatting dynamic metadata voter directory" in capsys.readouterr().out
-    record = stored_voters(STORAGE, f"{tmp_path}/a/__cluster_metadata-0")
-    assert record is not None
-    assert voters_of(record) == (Voter(1, "127.0.0.1", 19093),)
+    assert formatted_voters(f"{tmp_path}/a/__cluster_metadata-0") == [(1, "127.0.0.1", 19093)]
 
 
 def test_initial_controllers_are_the_voters_of_all(tmp_path):
@@ -110,16 +108,17 @@ def test_initial_controllers_are_the_voters_of_all(tmp_path):
     properties = write(tmp_path, DYNAMIC)
     both = f"2@b:19094:MvDxzVmcRsaTz33bUuRU6A,1@a:19093:{directory_id}"
     assert format_with(properties, "-I", both) == 0
-    record = stored_voters(STORAGE, f"{tmp_path}/a/__cluster_metadata-0")
-    assert record is not None
-    assert voters_of(record) == (Voter(1, "a", 19093), Voter(2, "b", 19094))
+    assert formatted_voters(f"{tmp_path}/a/__cluster_metadata-0") == [
+        (1, "a", 19093),
+        (2, "b", 19094),
+    ]
     said = read_properties(STORAGE, f"{tmp_path}/a/meta.properties")
     assert said["directory.id"] == directory_id
 
 
 def test_no_initial_controllers_says_nothing_of_them(tmp_path):
     assert format_with(write(tmp_path, DYNAMIC), "-N") == 0
-    assert stored_voters(STORAGE, f"{tmp_path}/a/__cluster_metadata-0") is None
+    assert formatted_voters(f"{tmp_path}/a/__cluster_metadata-0") == []
 
 
 @pytest.mark.parametrize(

@@ -355,7 +355,7 @@ def test_a_level_must_be_supported_by_every_broker_that_registered() -> None:
 
 
 def test_a_level_is_raised_when_every_voter_has_said_that_it_can() -> None:
-    cluster = ControlledCluster(1, node_id=1, voters=(1, 2))
+    cluster = ControlledCluster(1, node_id=1, voters=lambda: (1, 2))
     assert update(cluster, ELR, 1) == ErrorCode.INVALID_UPDATE_VERSION
     request = ControllerRegistrationRequest(controller_id=2)
     for highest, code in ((0, ErrorCode.INVALID_UPDATE_VERSION), (1, ErrorCode.NONE)):

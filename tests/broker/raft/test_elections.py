@@ -6,7 +6,7 @@ from broker.protocol.messages import fetch
 from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.vote import VoteRequest
+from broker.protocol.messages.vote import VoteRequest, VoteResponse
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -25,6 +25,7 @@ from broker.raft.roles import (
     Resigned,
     Unattached,
 )
+from broker.raft.voter_set import ReplicaKey
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, ask_vote, only, pull
 
 
@@ -83,10 +84,39 @@ def test_a_candidate_of_an_older_epoch_is_fenced():
     assert (answer.error_code, answer.leader_epoch) == (ErrorCode.FENCED_LEADER_EPOCH, 5)
 
 
-def test_a_stranger_gets_no_vote():
+def test_a_candidate_that_this_node_does_not_know_gets_its_vote():
+    # KIP-853: it may be a voter by records that this node does not have yet.
     peer = Peer()
-    assert only(peer.receive(9, ask_vote(9, 4))).error_code == ErrorCode.INCONSISTENT_VOTER_SET
+    assert only(peer.receive(9, ask_vote(9, 4))).vote_granted
+    assert peer.saved == QuorumState(leader_epoch=4, voted_id=9)
+
+
+def test_a_voter_that_is_alone_votes_for_no_stranger():
+    # It would have written the record that makes another node a voter.
+    peer = Peer(voters=(1,))
+    answer = only(peer.receive(9, ask_vote(9, 4)))
+    assert (answer.error_code, answer.vote_granted) == (ErrorCode.INCONSISTENT_VOTER_SET, False)
+    assert peer.node.is_leader
+
+
+def test_a_candidate_with_this_nodes_id_gets_no_vote():
+    peer = Peer()
+    assert only(peer.receive(1, ask_vote(1, 4))).error_code == ErrorCode.INCONSISTENT_VOTER_SET
     assert peer.node.leader_epoch == 0
+
+
+def test_another_directory_of_the_same_candidate_gets_no_second_vote():
+    peer = Peer()
+    one, other = bytes([1] * 16), bytes([2] * 16)
+    assert only(peer.receive(2, ask_vote(2, 1, replica_directory_id=one))).vote_granted
+    assert not only(peer.receive(2, ask_vote(2, 1, replica_directory_id=other))).vote_granted
+    assert only(peer.receive(2, ask_vote(2, 1, replica_directory_id=one))).vote_granted
+
+
+def test_a_request_for_another_directory_of_this_node_is_refused():
+    peer = Peer(directory_id=bytes([1] * 16))
+    request = ask_vote(2, 1, voter_directory_id=bytes([2] * 16))
+    assert only(peer.receive(2, request)).error_code == ErrorCode.INVALID_VOTER_KEY
 
 
 def test_a_request_of_another_cluster_is_refused():
@@ -251,14 +281,14 @@ def test_a_clean_stop_does_not_wait_for_a_node_whose_process_is_gone():
 
 def test_the_first_candidate_stands_at_once():
     peer = following()
-    sent = peer.receive(2, end_epoch_request(CLUSTER_ID, 2, 1, [1, 3]))
+    sent = peer.receive(2, end_epoch_request(CLUSTER_ID, 2, 1, [ReplicaKey(1), ReplicaKey(3)]))
     assert isinstance(peer.node.role, Prospective)
     assert {type(e.message) for e in sent} >= {VoteRequest}
 
 
 def test_the_second_candidate_waits_but_gives_its_pre_vote():
     peer = following()
-    peer.receive(2, end_epoch_request(CLUSTER_ID, 2, 1, [3, 1]))
+    peer.receive(2, end_epoch_request(CLUSTER_ID, 2, 1, [ReplicaKey(3), ReplicaKey(1)]))
     assert isinstance(peer.node.role, Follower)
     assert only(peer.receive(3, ask_vote(3, 1, pre_vote=True))).vote_granted
 
@@ -319,11 +349,23 @@ def test_a_node_without_its_file_begins_in_the_epoch_of_its_log():
     assert peer.saved == QuorumState(leader_epoch=6)
 
 
-def test_an_observer_never_votes_and_never_stands():
-    peer = Peer(node_id=101)
+def test_a_broker_never_votes_and_never_stands():
+    peer = Peer(node_id=101, is_controller=False)
     request = ask_vote(2, 1)
     request.voter_id = 101
     assert not only([e for e in peer.receive(2, request) if e.destination == 2][:1]).vote_granted
+    peer.wait_ms(20_000)
+    assert isinstance(peer.node.role, Observer)
+
+
+def test_an_observing_controller_votes_and_never_stands():
+    # The voters may have made it one of them in a record that it does not have (KIP-853).
+    peer = Peer(node_id=4)
+    request = ask_vote(2, 1)
+    request.voter_id = 4
+    answers = [e for e in peer.receive(2, request) if type(e.message) is VoteResponse]
+    assert only(answers).vote_granted
+    assert peer.saved == QuorumState(leader_epoch=1, voted_id=2)
     peer.wait_ms(20_000)
     assert isinstance(peer.node.role, Observer)
 

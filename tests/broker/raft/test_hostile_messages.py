@@ -27,7 +27,8 @@ from broker.raft.quorum_state import (
     decode_quorum_state,
     encode_quorum_state,
 )
-from broker.raft.roles import Candidate, Follower, Leader, Resigned, Unattached
+from broker.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from broker.raft.voter_set import ReplicaKey
 from broker.records.build import build_batch
 from tests.lib.logs import store_snapshot
 from tests.lib.protocol_messages import sample
@@ -37,7 +38,9 @@ FAR_EPOCHS = [2**31 - 1, MAX_EPOCH, MAX_EPOCH_STEP + 1]
 
 
 def resign(leader_id: int, epoch: int, candidates: list[int] | None = None):
-    return end_epoch_request(CLUSTER_ID, leader_id, epoch, candidates or [1])
+    return end_epoch_request(
+        CLUSTER_ID, leader_id, epoch, [ReplicaKey(each) for each in candidates or [1]]
+    )
 
 
 def led(**fields) -> fetch.PartitionData:
@@ -77,12 +80,12 @@ def snapshot_part(**fields):
 
 
 @pytest.mark.parametrize("message", [announce, resign])
-@pytest.mark.parametrize("leader_id", [9, 1, -1, -5, 2**31 - 1])
-def test_nobody_but_another_voter_is_believed_to_lead_or_to_have_led(message, leader_id):
+@pytest.mark.parametrize("leader_id", [1, -1, -5])
+def test_nobody_but_another_node_is_believed_to_lead_or_to_have_led(message, leader_id):
     peer = Peer()
     before = peer.saved
     answer = only(peer.receive(9, message(leader_id, 7)))
-    assert answer.error_code == ErrorCode.INCONSISTENT_VOTER_SET
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert (answer.leader_id, answer.leader_epoch) == (-1, 0)
     assert (peer.saved, type(peer.node.role)) == (before, Unattached)
 
@@ -184,12 +187,21 @@ def test_an_answer_that_names_another_leader_of_the_same_epoch_is_not_taken():
     assert [envelope.destination for envelope in peer.wait_ms(20)] == [2]
 
 
-@pytest.mark.parametrize("leader_id", [9, -5])
-def test_an_answer_that_names_a_leader_without_a_vote_is_not_taken(leader_id):
+def test_an_answer_that_names_an_impossible_leader_is_not_taken():
     peer, request = following()
-    stranger = fetch.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=6)
+    stranger = fetch.LeaderIdAndEpoch(leader_id=-5, leader_epoch=6)
     peer.answer(request, fetch_response(led(current_leader=stranger)))
     assert (peer.node.leader_id, peer.node.leader_epoch) == (2, 5)
+
+
+def test_a_leader_that_does_not_exist_holds_a_voter_up_for_a_fetch_timeout_only():
+    # A leader need not be a voter by this node's log, so the claim is possible (KIP-853).
+    peer, request = following()
+    stranger = fetch.LeaderIdAndEpoch(leader_id=9, leader_epoch=6)
+    peer.answer(request, fetch_response(led(current_leader=stranger)))
+    assert (peer.node.leader_id, peer.node.leader_epoch) == (9, 6)
+    peer.wait_ms(peer.config.fetch_timeout_ms)
+    assert isinstance(peer.node.role, Prospective)
 
 
 def test_a_vote_for_another_epoch_is_not_counted():

@@ -16,6 +16,7 @@ from broker.raft.messages import (
 )
 from broker.raft.quorum_state import QuorumState
 from broker.raft.roles import Follower, Prospective
+from broker.raft.voter_set import ReplicaKey
 from broker.records.build import build_batch
 from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, batch_of, only, pull
@@ -81,14 +82,15 @@ def test_observers_do_not_count():
         peer.receive(observer, pull(observer, 1, 2, 1))
     assert peer.node.high_watermark == 0
     voters, observers = peer.node.replicas()
-    assert (sorted(voters), sorted(observers)) == ([1, 2, 3], [101, 102, 103])
+    assert [key.node_id for key in sorted(voters)] == [1, 2, 3]
+    assert [key.node_id for key in sorted(observers)] == [101, 102, 103]
 
 
 def test_a_late_duplicate_of_a_fetch_changes_nothing():
     peer = leader()
     peer.receive(2, pull(2, 1, 1, 1))
     peer.receive(2, pull(2, 1, 0, 0))
-    assert peer.node.replicas()[0][2].end_offset == 1
+    assert peer.node.replicas()[0][ReplicaKey(2)].end_offset == 1
 
 
 def test_only_a_leader_appends():

@@ -63,12 +63,7 @@ def handle_update_features(
         try:
             records += _update(view, update, api_version)
         except KafkaError as error:
-            raise KafkaError(
-                ErrorCode.INVALID_UPDATE_VERSION,
-                f"The update failed for all features since the following feature had an error: "
-                f"Invalid update version {update.max_version_level} for feature "
-                f"{update.feature}. {error.message}",
-            ) from error
+            raise update_failed(update, error) from error
     response = UpdateFeaturesResponse(error_message=None)
     if api_version < FIRST_VERSION_WITHOUT_RESULTS:
         response.results = [
@@ -76,6 +71,16 @@ def handle_update_features(
             for update in request.feature_updates
         ]
     return Decision(response, [] if request.validate_only else records)
+
+
+def update_failed(update: FeatureUpdateKey, error: KafkaError) -> KafkaError:
+    """Return the refusal of a whole request because of one of its features."""
+    return KafkaError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"The update failed for all features since the following feature had an error: "
+        f"Invalid update version {update.max_version_level} for feature "
+        f"{update.feature}. {error.message}",
+    )
 
 
 def _update(view: ClusterView, update: FeatureUpdateKey, api_version: int) -> list[Message]:
@@ -149,7 +154,7 @@ def _validate_supported(view: ClusterView, name: str, level: int) -> None:
             problem = f"{who} only supports versions {lowest}-{highest}"
         raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, problem)
     known = {view.config.node_id, *view.image.controllers}
-    for voter in view.config.voters:
+    for voter in view.config.voters():
         if voter not in known:
             raise KafkaError(
                 ErrorCode.INVALID_UPDATE_VERSION,

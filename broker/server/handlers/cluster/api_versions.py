@@ -19,7 +19,7 @@ from broker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import RequestContext
 from broker.server.telemetry.client_telemetry import ClientTelemetry
@@ -82,7 +82,7 @@ class ApiVersions:
             finalized_features_epoch=self._metadata.applied_offset - 1,
             finalized_features=[
                 FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-                for name, level in sorted(self._metadata.image.features.items())
+                for name, level in finalized_features(self._metadata)
             ],
         )
 

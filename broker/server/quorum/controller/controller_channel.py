@@ -9,13 +9,14 @@ every copy under way uses `is_sent_once`: it is notified of the lost connection 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from broker.config.broker_config import Voter
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.message import Message, Struct
+from broker.protocol.messages.add_raft_voter import AddRaftVoterResponse
 from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
+from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from broker.server.network.client_connection import ClientConnection, ClientSettings
 
 OnResponse = Callable[[Message], None]
@@ -63,7 +64,8 @@ class ChannelParts(NamedTuple):
     loop: asyncio.AbstractEventLoop
     now_ms: Callable[[], int]
     leadership: Leadership
-    voters: Mapping[int, Voter]
+    address_of: Callable[[int], tuple[str, int] | None]
+    """Returns the address of a controller, None if it is unknown."""
     settings: ClientSettings
     refuse: Refuse
 
@@ -135,10 +137,9 @@ class ControllerChannel:
     def _address(self) -> tuple[str, int] | None:
         """Return the connection to the leader; None if there is none, or it is this node."""
         leadership = self._parts.leadership
-        voter = self._parts.voters.get(leadership.leader_id)
-        if voter is None or voter.node_id == leadership.node_id:
+        if leadership.leader_id == leadership.node_id:
             return None
-        return voter.host, voter.port
+        return self._parts.address_of(leadership.leader_id)
 
     def _advance(self) -> None:
         if self._is_advancing or self._is_closed:
@@ -230,7 +231,9 @@ def is_elsewhere(response: Message) -> bool:
     Some answers have an error at the top level, others have the same error beside each item.
     """
     said = ErrorCode.NOT_CONTROLLER
-    if isinstance(response, DescribeQuorumResponse):
+    if isinstance(
+        response, DescribeQuorumResponse | AddRaftVoterResponse | RemoveRaftVoterResponse
+    ):
         said = ErrorCode.NOT_LEADER_OR_FOLLOWER
     return said in _first_errors(response)
 

@@ -14,7 +14,6 @@ from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.controller import CONTROLLER_APIS
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.metadata.image import MetadataImage
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import (
     DecodeError,
@@ -51,6 +50,7 @@ from broker.server.cluster.delegation_tokens import (
 )
 from broker.server.cluster.delegation_tokens import described as described_tokens
 from broker.server.cluster.described_security import described_acls, described_credentials
+from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import (
     Answer,
@@ -74,6 +74,9 @@ RAFT_APIS = frozenset(
         ApiKey.BEGIN_QUORUM_EPOCH,
         ApiKey.END_QUORUM_EPOCH,
         ApiKey.FETCH_SNAPSHOT,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UPDATE_RAFT_VOTER,
     }
 )
 SERVED_APIS = (
@@ -112,8 +115,7 @@ class ControllerParts(NamedTuple):
     submit: Callable[[Message, int, Callable[[Message], None]], None]
     """Handles the requests to the active controller."""
     describe_cluster: Callable[[DescribeClusterRequest], Message]
-    image: Callable[[], MetadataImage]
-    applied_offset: Callable[[], int]
+    metadata: ClusterMetadata
     on_heartbeat: Callable[[Connection, int], None]
     on_closed: Callable[[Connection], None]
     guard: Guard | None
@@ -187,7 +189,7 @@ class ControllerDispatcher:
 
     def _described(self, context: RequestContext, message: Message) -> Message:
         """Answer from the image of this node, as a broker does."""
-        config, image = self._parts.config, self._parts.image()
+        config, image = self._parts.config, self._parts.metadata.image
         if isinstance(message, DescribeClusterRequest):
             return self._parts.describe_cluster(message)
         if isinstance(message, DescribeAclsRequest):
@@ -240,7 +242,7 @@ class ControllerDispatcher:
         return EnvelopeResponse(response_data=response_frame(header, answer))
 
     def _api_versions(self, code: ErrorCode) -> Message:
-        return api_versions(self._parts.image(), self._parts.applied_offset() - 1, code)
+        return api_versions(self._parts.metadata, code)
 
     def on_closed(self, connection: Connection) -> None:
         """Pass on the end of a connection."""
@@ -263,10 +265,8 @@ class ControllerDispatcher:
         return None
 
 
-def api_versions(
-    image: MetadataImage, last_applied_offset: int, code: ErrorCode
-) -> ApiVersionsResponse:
-    """Return the APIs served on a controller listener, and the feature levels at an offset."""
+def api_versions(metadata: ClusterMetadata, code: ErrorCode) -> ApiVersionsResponse:
+    """Return the APIs served on a controller listener, and the feature levels."""
     return ApiVersionsResponse(
         error_code=code,
         api_keys=[
@@ -281,9 +281,9 @@ def api_versions(
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
         ],
-        finalized_features_epoch=last_applied_offset,
+        finalized_features_epoch=metadata.applied_offset - 1,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
+            for name, level in finalized_features(metadata)
         ],
     )

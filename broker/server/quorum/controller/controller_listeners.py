@@ -23,39 +23,45 @@ class ControllerListeners:
         self,
         loop: asyncio.AbstractEventLoop,
         config: BrokerConfig,
-        sink: FrameSink,
         image: Callable[[], MetadataImage],
     ) -> None:
         self._image = image
         self._loop = loop
         self._config = config
-        self._sink = sink
+        self.sink: FrameSink | None = None
+        """Gets the frames; set it before `open`."""
         self._shared = Shared.of(loop, monotonic_seconds)
         self._listeners: dict[str, Listener] = {}
 
-    def open(self) -> None:
-        """Listen; raises OSError when an address is taken."""
+    def bind(self) -> None:
+        """Take the addresses, whose ports are known then; raises OSError when one is taken."""
         for endpoint in self._config.controller_listeners:
-            self._open(endpoint)
+            self._bind(endpoint)
 
-    def _open(self, endpoint: Endpoint) -> None:
+    def open(self) -> None:
+        """Listen: before this call the system refuses each connection."""
+        for listener in self._listeners.values():
+            listener.start(self._config.listen_backlog)
+
+    def _bind(self, endpoint: Endpoint) -> None:
         listener = Listener(
             self._loop,
             bind(endpoint.host or ALL_INTERFACES, endpoint.port),
             door=Door(self._config, endpoint.name, self._shared, self, self._image),
             limits=self._config.quotas.listeners[endpoint.name],
         )
-        listener.start(self._config.listen_backlog)
         self._listeners[endpoint.name] = listener
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Pass a request on."""
-        return self._sink.on_frame(connection, frame)
+        assert self.sink is not None, "set it before `open`"
+        return self.sink.on_frame(connection, frame)
 
     def on_closed(self, connection: Connection) -> None:
         """Drop a connection, then pass on its end."""
         self._listeners[connection.peer.listener_name].forget(connection)
-        self._sink.on_closed(connection)
+        if self.sink is not None:
+            self.sink.on_closed(connection)
 
     @property
     def ports(self) -> dict[str, int]:

@@ -26,7 +26,11 @@ class ControllerRules(NamedTuple):
 
 
 def controller_config(
-    config: BrokerConfig, cluster_id: str, storage: Storage, incarnation_id: bytes
+    config: BrokerConfig,
+    cluster_id: str,
+    storage: Storage,
+    incarnation_id: bytes,
+    voters: Callable[[], tuple[int, ...]],
 ) -> ControllerConfig:
     """Return the controller's settings: those configured, and those formatted."""
 
@@ -44,7 +48,7 @@ def controller_config(
 
     return ControllerConfig(
         node_id=config.node_id,
-        voters=tuple(voter.node_id for voter in config.voters),
+        voters=voters,
         own_incarnation_id=incarnation_id,
         cluster_id=cluster_id,
         partition_count=config.partition_count,

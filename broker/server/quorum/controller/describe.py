@@ -5,11 +5,10 @@ endpoints of the voters (v2) are the same on all nodes, and every node answers t
 only bootstrap servers learns the voters from them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from broker.config.broker_config import Voter
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -25,13 +24,14 @@ from broker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
+from broker.protocol.wire import ZERO_UUID
 from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
 from broker.raft.node import RaftNode
 from broker.raft.progress import ReplicaProgress
+from broker.raft.voter_set import ReplicaKey, VoterSet
 from broker.server.clock import Clock
 
 CONTROLLERS = 2  # an endpoint type of DescribeCluster
-LISTENER_NAME = "CONTROLLER"
 FIRST_VERSION_WITH_ENDPOINTS = 2  # of DescribeQuorum (KIP-853)
 OBSERVER_SESSION_TIMEOUT_MS = 300_000
 """Kafka's LeaderState: an observer that has not fetched for this time is left out."""
@@ -41,7 +41,7 @@ def describe_quorum(
     request: DescribeQuorumRequest,
     node: RaftNode,
     node_id: int,
-    voters: Iterable[Voter],
+    api_version: int,
     clock: Clock,
 ) -> DescribeQuorumResponse:
     """Answer DescribeQuorum for the one partition of the metadata."""
@@ -53,10 +53,13 @@ def describe_quorum(
     topics = [*islice(named, 2)]
     nodes = [
         Node(
-            node_id=voter.node_id,
-            listeners=[Listener(name=LISTENER_NAME, host=voter.host, port=voter.port)],
+            node_id=voter.key.node_id,
+            listeners=[
+                Listener(name=each.name, host=each.host, port=each.port) for each in voter.endpoints
+            ],
         )
-        for voter in voters
+        for voter in node.voters.nodes
+        if api_version >= FIRST_VERSION_WITH_ENDPOINTS
     ]
     if topics != [(METADATA_TOPIC, METADATA_PARTITION)]:
         return DescribeQuorumResponse(
@@ -64,6 +67,9 @@ def describe_quorum(
             error_message=f"Only {METADATA_TOPIC}-{METADATA_PARTITION} has a quorum.",
         )
     part = _partition(node, node_id, clock)
+    if api_version < FIRST_VERSION_WITH_ENDPOINTS:
+        for replica in (*part.current_voters, *part.observers):
+            replica.replica_directory_id = ZERO_UUID
     topic = DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[part])
     return DescribeQuorumResponse(topics=[topic], nodes=nodes)
 
@@ -90,40 +96,43 @@ def _partition(node: RaftNode, node_id: int, clock: Clock) -> DescribeQuorumResp
     )
 
 
-def _alive(observers: Mapping[int, ReplicaProgress], now_ms: int) -> dict[int, ReplicaProgress]:
+def _alive(
+    observers: Mapping[ReplicaKey, ReplicaProgress], now_ms: int
+) -> dict[ReplicaKey, ReplicaProgress]:
     return {
-        replica_id: replica
-        for replica_id, replica in observers.items()
+        key: replica
+        for key, replica in observers.items()
         if now_ms - replica.last_fetch_ms <= OBSERVER_SESSION_TIMEOUT_MS
     }
 
 
 def _replicas(
-    progress: Mapping[int, ReplicaProgress], node_id: int, clock: Clock
+    progress: Mapping[ReplicaKey, ReplicaProgress], node_id: int, clock: Clock
 ) -> list[ReplicaState]:
     now_ms, timestamp_ms = clock.now_ms(), clock.timestamp_ms()
 
     def wall_ms(monotonic_ms: int) -> int:
         return timestamp_ms - (now_ms - monotonic_ms) if monotonic_ms >= 0 else -1
 
-    def state(replica_id: int, replica: ReplicaProgress) -> ReplicaState:
-        if replica_id == node_id:
+    def state(key: ReplicaKey, replica: ReplicaProgress) -> ReplicaState:
+        if key.node_id == node_id:
             # The leader's own last fetch is at this moment, and it has its whole log.
             replica = replace(
                 replica, last_fetch_ms=now_ms, last_caught_up_ms=now_ms, has_fetched=True
             )
         return ReplicaState(
-            replica_id=replica_id,
+            replica_id=key.node_id,
+            replica_directory_id=key.directory_id,
             log_end_offset=replica.end_offset,
             last_fetch_timestamp=wall_ms(replica.last_fetch_ms) if replica.has_fetched else -1,
             last_caught_up_timestamp=wall_ms(replica.last_caught_up_ms),
         )
 
-    return [state(replica_id, replica) for replica_id, replica in sorted(progress.items())]
+    return [state(key, progress[key]) for key in sorted(progress)]
 
 
 def describe_controllers(
-    request: DescribeClusterRequest, cluster_id: str, leader_id: int, voters: Iterable[Voter]
+    request: DescribeClusterRequest, cluster_id: str, leader_id: int, voters: VoterSet
 ) -> DescribeClusterResponse:
     """Answer DescribeCluster on a controller's listener (KIP-919)."""
     if request.endpoint_type != CONTROLLERS:
@@ -136,7 +145,12 @@ def describe_controllers(
         cluster_id=cluster_id,
         controller_id=leader_id,
         brokers=[
-            DescribeClusterBroker(broker_id=voter.node_id, host=voter.host, port=voter.port)
-            for voter in voters
+            DescribeClusterBroker(
+                broker_id=voter.key.node_id,
+                host=voter.endpoints[0].host,
+                port=voter.endpoints[0].port,
+            )
+            for voter in voters.nodes
+            if voter.endpoints
         ],
     )

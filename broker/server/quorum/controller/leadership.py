@@ -17,6 +17,7 @@ from broker.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from broker.protocol.messages.update_features import UpdateFeaturesRequest
 from broker.raft.config import NEVER_MS
 from broker.raft.output import LeaderChange
 from broker.server.clock import Clock
@@ -24,6 +25,7 @@ from broker.server.network.connection import Connection
 from broker.server.quorum.controller.active_controller import ActiveController, OnResponse, Shell
 from broker.server.quorum.controller.controller_rules import ControllerRules
 from broker.server.quorum.controller.failure_probe import FailureProbe
+from broker.server.quorum.controller.kraft_upgrade import KraftUpgrade, names_kraft_version
 from broker.server.quorum.metadata_batches import batch_in_steps
 from broker.server.quorum.raft.raft_shell import RaftShell
 
@@ -51,6 +53,7 @@ class Leadership:
         self._loop = loop
         self._pump = pump
         self._active: ActiveController | None = None
+        self._upgrade = KraftUpgrade(raft, config.node_id, rules.refuse)
         self._probe = FailureProbe(loop, config.quorum.request_timeout_ms, image, self._lose_broker)
 
     @property
@@ -81,12 +84,14 @@ class Leadership:
         """Answer committed requests, and decide on others until records have to be committed."""
         if self._active is not None:
             self._active.advance(self._raft.applied_offset, self._clock.now_ms())
+            self._upgrade.advance()
 
     def end(self) -> None:
         """Refuse all waiting requests: this node is not the leader."""
         active, self._active = self._active, None
         if active is not None:
             active.end()
+            self._upgrade.end()
 
     def close(self) -> None:
         """End the controller and all probes."""
@@ -103,7 +108,10 @@ class Leadership:
             return
         if isinstance(request, BrokerRegistrationRequest):
             on_response = self._watch_registration(request.broker_id, on_response)
-        self._active.submit(request, api_version, on_response)
+        if isinstance(request, UpdateFeaturesRequest) and names_kraft_version(request):
+            self._upgrade.submit(request, api_version, on_response, self._active.submit)
+        else:
+            self._active.submit(request, api_version, on_response)
         self._pump()
 
     def _watch_registration(self, broker_id: int, on_response: OnResponse) -> OnResponse:

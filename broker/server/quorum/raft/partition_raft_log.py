@@ -9,7 +9,7 @@ snapshots are removed from disk before the records that continue them.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from broker.log.append import AppendOrigin
@@ -18,7 +18,7 @@ from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
 from broker.protocol.wire import DecodeError
 from broker.records.batch import RecordBatch, split_batches
-from broker.records.control import ControlType, control_type
+from broker.records.control import control_type
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
@@ -97,9 +97,9 @@ class PartitionRaftLog:
         )
         return self._log.log_end_offset
 
-    def append_leader_change(self, message: Message, leader_epoch: int) -> int:
-        """Append the control record that opens an epoch; return the new end offset."""
-        batch = build_control_batch(ControlType.LEADER_CHANGE, message, self._wall_clock_ms())
+    def append_control(self, messages: Sequence[Message], leader_epoch: int) -> int:
+        """Append one batch of Raft's own records; return the new end offset."""
+        batch = build_control_batch(messages, self._wall_clock_ms())
         return self.append_as_leader(batch, leader_epoch)
 
     def read_ahead(self, records: BytesLike) -> Iterator[None]:

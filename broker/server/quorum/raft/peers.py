@@ -1,4 +1,7 @@
-"""Raft's own connections: one to each other voter, for every request that the node sends.
+"""Raft's own connections: one to each node that it sends requests to.
+
+The address of a node is asked for at each request: it is in the voter set, which changes, or a
+leader has told it. A bootstrap server has a negative number instead of a node id.
 
 The node is told of two kinds of failures. A request whose connection broke, or that got no answer
 in time, has *failed*; the node sends it again. A port that *refuses* has no process behind it: an
@@ -7,9 +10,8 @@ election then need not wait for a timeout (if fast failure detection is on).
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from broker.config.broker_config import Voter
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.message import Message
 from broker.raft.output import Envelope
@@ -17,28 +19,28 @@ from broker.server.network.client_connection import ClientConnection, ClientSett
 
 log = logging.getLogger("millrace.quorum.peers")
 
+MAX_CONNECTIONS = 64
+"""More than controllers that a cluster has; the connection that is not used for longest goes."""
+
+Address = tuple[str, int]
+
 
 class Peers:
-    """The other voters; their answers go to `on_answer`, requests without one to `on_failed`."""
+    """The other nodes; their answers go to `on_answer`, requests without one to `on_failed`."""
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        others: Iterable[Voter],
-        settings: ClientSettings,
-        request_timeout_ms: int,
+        self, loop: asyncio.AbstractEventLoop, settings: ClientSettings, request_timeout_ms: int
     ) -> None:
         self._loop = loop
+        self._settings = settings
         self._request_timeout_ms = request_timeout_ms
+        self.address_of: Callable[[int], Address | None] = lambda node_id: None
         self.on_answer: Callable[[Envelope], None] = lambda envelope: None
         self.on_failed: Callable[[Envelope], None] = lambda envelope: None
         self.on_refused: Callable[[int], None] = lambda node_id: None
-        self._connections = {
-            voter.node_id: ClientConnection(
-                loop, (voter.host, voter.port), settings, self._refusal_of(voter.node_id)
-            )
-            for voter in others
-        }
+        self._connections: dict[int, ClientConnection] = {}
+        """By node, the one that was used last at the end."""
+        self._is_closed = False
 
     def _refusal_of(self, node_id: int) -> Callable[[], None]:
         return lambda: self.on_refused(node_id)
@@ -49,20 +51,39 @@ class Peers:
         version = API_VERSION_RANGES[ApiKey(request.__api_key__)].max
 
         def on_answer(answer: Message | None) -> None:
+            if self._is_closed:
+                return
             if answer is None:
                 self.on_failed(envelope)
             else:
                 source, destination, correlation_id, _ = envelope
                 self.on_answer(Envelope(destination, source, correlation_id, answer))
 
-        connection = self._connections.get(envelope.destination)
+        connection = self._connection(envelope.destination)
         if connection is None:
-            # The other nodes know a voter that this node's configuration does not have.
-            log.warning("no address of the voter node_id=%d", envelope.destination)
+            log.warning("no address of the controller node_id=%d", envelope.destination)
             pause_s = self._request_timeout_ms / 1000
             self._loop.call_later(pause_s, on_answer, None)
             return
         connection.ask(request, version, self._request_timeout_ms, on_answer)
+
+    def _connection(self, node_id: int) -> ClientConnection | None:
+        """Return the connection to a node's current address; None if that is unknown."""
+        address = self.address_of(node_id)
+        connection = self._connections.pop(node_id, None)
+        if connection is not None and connection.address != address:
+            connection.close()
+            connection = None
+        if address is None:
+            return None
+        if connection is None:
+            connection = ClientConnection(
+                self._loop, address, self._settings, self._refusal_of(node_id)
+            )
+        self._connections[node_id] = connection
+        if len(self._connections) > MAX_CONNECTIONS:
+            self._connections.pop(next(iter(self._connections))).close()
+        return connection
 
     def wake(self, node_id: int) -> None:
         """End the pause before connecting to a node that has shown a sign of life."""
@@ -71,5 +92,6 @@ class Peers:
 
     def close(self) -> None:
         """Drop all connections."""
+        self._is_closed = True
         for connection in self._connections.values():
             connection.close()

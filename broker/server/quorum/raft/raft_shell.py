@@ -18,8 +18,10 @@ from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.model import OffsetAndEpoch
 from broker.protocol.message import Message
+from broker.protocol.messages.add_raft_voter import AddRaftVoterResponse
 from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from broker.protocol.messages.fetch import FetchRequest, FetchResponse
+from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from broker.protocol.messages.vote import VoteRequest
 from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.config import RaftConfig
@@ -27,6 +29,7 @@ from broker.raft.messages import RaftResponse, partition_of, replica_id_of
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
 from broker.raft.quorum_state import NO_NODE, DamagedQuorumState
+from broker.raft.voter_messages import VoterResponse
 from broker.server.clock import Clock, Random
 from broker.server.network.later import Later
 from broker.server.quorum.raft.driver import Effects, QuorumListener, RaftDriver
@@ -40,6 +43,7 @@ log = logging.getLogger("millrace.quorum.raft")
 MAX_FETCH_WAIT_MS = 30_000
 READ_AT_ONCE_BYTES = 16 * 1024
 """About two hundred records."""
+WARN_EVERY_MS = 60_000
 
 
 class RaftParts(NamedTuple):
@@ -89,6 +93,7 @@ class RaftShell:
                 self.log.last_epoch,
             )
         self.node = RaftNode(config, quorum_state, self.log, parts.random_source)
+        parts.peers.address_of = self.node.endpoint_of
         effects = Effects(
             lambda state: save_quorum_state(storage, directory, state), self._send, listener
         )
@@ -97,7 +102,8 @@ class RaftShell:
         self._asked: dict[int, Later] = {}
         """The requests of other nodes that are not answered, by token."""
         self._next_token = 0
-        self._strangers: set[int] = set()
+        self._warned_of: dict[tuple[int, ErrorCode], int] = {}
+        """When the log was told of a refusal last, by the node that refused."""
         self.on_input: Callable[[], None] = lambda: None
         parts.peers.on_answer = self._on_answer
         parts.peers.on_failed = self._on_failed
@@ -143,6 +149,14 @@ class RaftShell:
         self._driver.take(output)
         return position
 
+    def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> OffsetAndEpoch | None:
+        """Raise `kraft.version` as the leader; raises KafkaError without any change."""
+        position, output = self.node.upgrade_kraft_version(
+            level, self._clock.now_ms(), validate_only=validate_only
+        )
+        self._driver.take(output)
+        return position
+
     def tick(self) -> None:
         """Give the time to the node, for its deadlines."""
         self._input(self.node.tick)
@@ -173,7 +187,7 @@ class RaftShell:
     # The network.
 
     def _send(self, envelope: Envelope) -> None:
-        if not isinstance(envelope.message, RaftResponse):
+        if not isinstance(envelope.message, RaftResponse | VoterResponse):
             self._peers.send(envelope)
             return
         asked = self._asked.pop(envelope.correlation_id, None)
@@ -181,12 +195,34 @@ class RaftShell:
             asked.done(envelope.message)
 
     def _on_answer(self, envelope: Envelope) -> None:
-        code = getattr(envelope.message, "error_code", ErrorCode.NONE)
-        if code == ErrorCode.INCONSISTENT_CLUSTER_ID and envelope.source not in self._strangers:
-            # The node goes on asking, because the peer may be repaired; the log shows the reason.
-            self._strangers.add(envelope.source)
-            log.error("voter belongs to another cluster node_id=%d", envelope.source)
+        self._tell_of_refusal(envelope)
         self._read_on(envelope, self._read_ahead(envelope.message))
+
+    def _tell_of_refusal(self, envelope: Envelope) -> None:
+        """Log why another controller refuses this node, once a minute: the node goes on asking."""
+        answer = envelope.message
+        code = ErrorCode(getattr(answer, "error_code", ErrorCode.NONE))
+        is_about_voters = isinstance(answer, AddRaftVoterResponse | RemoveRaftVoterResponse)
+        if code is ErrorCode.NONE or not (
+            is_about_voters or code is ErrorCode.INCONSISTENT_CLUSTER_ID
+        ):
+            return
+        key, now_ms = (envelope.source, code), self._clock.now_ms()
+        if now_ms - self._warned_of.get(key, -WARN_EVERY_MS) < WARN_EVERY_MS:
+            return
+        self._warned_of[key] = now_ms
+        address = self.node.endpoint_of(envelope.source)
+        if code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            log.error(
+                "the controller at %s belongs to another cluster than this node, whose cluster id "
+                "is %s. Check controller.quorum.voters or controller.quorum.bootstrap.servers, or "
+                "format this node's directories with the cluster id of that controller",
+                address,
+                self._config.cluster_id,
+            )
+        else:
+            why = getattr(answer, "error_message", None) or code.name
+            log.info("not a voter yet, asking again: %s", why)
 
     def _read_ahead(self, answer: Message) -> Iterator[None]:
         fetched = partition_of(answer) if isinstance(answer, FetchResponse) else None

@@ -1,8 +1,8 @@
 """The format of a snapshot: record batches, with a control record at either end (KIP-630).
 
-The first batch has the `SnapshotHeaderRecord` and, if the voters are formatted and not configured,
-the voters (KIP-853). The last batch has the `SnapshotFooterRecord`: without it the snapshot is not
-complete. Offsets count from 0 within the snapshot.
+The first batch has the `SnapshotHeaderRecord` and, with `kraft.version` 1, the voters (KIP-853).
+The last batch has the `SnapshotFooterRecord`: without it the snapshot is not complete. Offsets
+count from 0 within the snapshot.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,26 +14,25 @@ from broker.protocol.records.quorum import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from broker.protocol.structs import decode_struct, encode_struct
-from broker.records.batch import batch_at, split_batches
+from broker.protocol.structs import encode_struct
+from broker.raft.voter_set import DYNAMIC_VOTERS
+from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.control import ControlType, control_type
 from broker.records.errors import CorruptBatch
 from broker.records.record import NewRecord
 
 RECORDS_PER_BATCH = 500
-KRAFT_VERSION = 1
-"""The finalized level of `kraft.version` for a quorum whose voters are in the log."""
 
 
-def _control_record(number: ControlType, message: Message, timestamp_ms: int) -> NewRecord:
-    key = (0).to_bytes(2, "big") + int(number).to_bytes(2, "big")
+def _control_record(message: Message, timestamp_ms: int) -> NewRecord:
+    key = (0).to_bytes(2, "big") + message.__api_key__.to_bytes(2, "big")
     return key, encode_struct(message, 0), (), timestamp_ms
 
 
-def build_control_batch(number: ControlType, message: Message, timestamp_ms: int) -> bytes:
-    """Make a batch of one of Raft's control records."""
-    return build_batch([_control_record(number, message, timestamp_ms)], is_control=True)
+def build_control_batch(messages: Sequence[Message], timestamp_ms: int) -> bytes:
+    """Make one batch of some of Raft's control records."""
+    return build_batch([_control_record(each, timestamp_ms) for each in messages], is_control=True)
 
 
 class SnapshotWriter:
@@ -45,14 +44,14 @@ class SnapshotWriter:
         self._offset = 0
 
     def start(self, last_contained_timestamp_ms: int, voters: VotersRecord | None) -> bytes:
-        """Make the header, with the voters if these are not configured."""
+        """Make the header, with the voters of `kraft.version` 1."""
         now_ms = self._timestamp_ms
         header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms)
-        records = [_control_record(ControlType.SNAPSHOT_HEADER, header, now_ms)]
+        records = [_control_record(header, now_ms)]
         if voters is not None:
-            version = KRaftVersionRecord(k_raft_version=KRAFT_VERSION)
-            records.append(_control_record(ControlType.KRAFT_VERSION, version, now_ms))
-            records.append(_control_record(ControlType.KRAFT_VOTERS, voters, now_ms))
+            version = KRaftVersionRecord(k_raft_version=DYNAMIC_VOTERS)
+            records.append(_control_record(version, now_ms))
+            records.append(_control_record(voters, now_ms))
         return self._build(records, is_control=True)
 
     def batch(self, values: Sequence[bytes]) -> bytes:
@@ -63,7 +62,7 @@ class SnapshotWriter:
     def end(self) -> bytes:
         """Make the footer."""
         footer = SnapshotFooterRecord()
-        record = _control_record(ControlType.SNAPSHOT_FOOTER, footer, self._timestamp_ms)
+        record = _control_record(footer, self._timestamp_ms)
         return self._build([record], is_control=True)
 
     def _build(self, records: list[NewRecord], *, is_control: bool = False) -> bytes:
@@ -101,14 +100,3 @@ def snapshot_values(data: bytes) -> Iterator[bytes]:
                 yield record.value
     if not is_complete:
         raise CorruptBatch("the snapshot has no footer")
-
-
-def snapshot_voters(start: bytes) -> VotersRecord | None:
-    """Read the voters from the first batch of a snapshot; None if it has none."""
-    batch = batch_at(start)
-    if batch is None or not batch.has_valid_crc:
-        raise CorruptBatch("the snapshot's first batch is damaged")
-    for record in batch.records():
-        if control_type(record.key) == ControlType.KRAFT_VOTERS:
-            return decode_struct(VotersRecord, 0, record.value or b"")
-    return None

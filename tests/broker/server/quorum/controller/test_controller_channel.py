@@ -44,12 +44,15 @@ class Scene:
         SENT.clear()
         self.loop: Any = SimulatedLoop()
         self.leadership: Any = SimpleNamespace(node_id=1, leader_id=2, is_serving=False)
-        voters: Any = {
-            node_id: SimpleNamespace(node_id=node_id, host="c", port=node_id) for node_id in (2, 3)
-        }
+        addresses = {node_id: ("c", node_id) for node_id in (2, 3)}
         settings: Any = SimpleNamespace(retry_backoff_ms=20)
         parts = ChannelParts(
-            self.loop, lambda: int(self.loop.now_ms), self.leadership, voters, settings, refuse
+            self.loop,
+            lambda: int(self.loop.now_ms),
+            self.leadership,
+            addresses.get,
+            settings,
+            refuse,
         )
         self.channel = ControllerChannel(parts)
         self.answers: list[Any] = []

@@ -5,9 +5,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from broker.config.broker_config import BrokerConfig, Voter
+from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
-from broker.log.storage import RealStorage
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest
@@ -25,7 +24,6 @@ from broker.protocol.records.metadata import BrokerEndpoint, RegisterBrokerRecor
 from broker.raft.config import METADATA_TOPIC
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.quorum.quorum import Quorum
-from broker.server.quorum.voters import with_voters
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
     PATIENCE_S,
@@ -33,6 +31,7 @@ from tests.lib.quorum_nodes import (
     TopicNames,
     create_topic,
     free_ports,
+    open_quorum,
     run,
     until,
 )
@@ -174,15 +173,15 @@ def test_bootstrap_servers_tell_who_votes(tmp_path: Path) -> None:
                 ),
             }
         )
-        loop = asyncio.get_running_loop()
-        asking = asyncio.ensure_future(with_voters(config, RealStorage(), loop))
+        broker = open_quorum(tmp_path / "9", dict(config.given))
+        broker.start()
+        assert broker.node.voters.ids == ()
         nodes.start_all()
-        found = await asyncio.wait_for(asking, PATIENCE_S)
-        assert found.voters == tuple(
-            Voter(node_id, "127.0.0.1", port) for node_id, port in nodes.ports.items()
-        )
-        await nodes.find_leader()
-        assert await create_topic(nodes.follower(), "a") == ErrorCode.NONE
+        leader = await nodes.find_leader()
+        await until(lambda: broker.leader_id == leader.node_id)
+        assert await create_topic(broker, "a") == ErrorCode.NONE
+        await until(lambda: "a" in broker.image.topics.by_name)
+        broker._close()
         nodes.kill_all()
 
     run(scenario)

@@ -8,6 +8,7 @@ from broker.errors import ErrorCode
 from broker.protocol.framing import encode_request
 from broker.protocol.message import Message
 from broker.raft.messages import begin_epoch_request, end_epoch_request
+from broker.raft.voter_set import ReplicaKey
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import CONTROLLER
 
@@ -31,7 +32,7 @@ def refusal(node: InProcessNode, request: Message, version: int) -> int:
 def test_a_leader_that_is_no_voter_is_not_believed(node, leader_id, version):
     cluster_id = node.world.cluster_id
     for epoch in (1, LAST_EPOCH):
-        announced = begin_epoch_request(cluster_id, -1, leader_id, epoch)
+        announced = begin_epoch_request(cluster_id, ReplicaKey(-1), leader_id, epoch)
         resigned = end_epoch_request(cluster_id, leader_id, epoch, [])
         for request in (announced, resigned):
             assert refusal(node, request, version) != ErrorCode.NONE
