@@ -65,6 +65,20 @@ from broker.protocol.records.share_state import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
+from broker.protocol.records.streams_group import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataKey,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTargetAssignmentMetadataValue,
+    StreamsGroupTopologyKey,
+    StreamsGroupTopologyValue,
+)
 from broker.protocol.records.transaction import TransactionLogKey, TransactionLogValue
 from broker.protocol.structs import decode_struct
 from broker.protocol.wire import DecodeError, decode_uvarint
@@ -142,6 +156,12 @@ _OFFSETS_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     14: (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
     15: (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
     16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue),
+    19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue),
+    20: (StreamsGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataValue),
+    21: (StreamsGroupTargetAssignmentMemberKey, StreamsGroupTargetAssignmentMemberValue),
+    22: (StreamsGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentValue),
+    23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
 }
 TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (TransactionLogKey, TransactionLogValue)

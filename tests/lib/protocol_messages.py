@@ -57,16 +57,16 @@ GROUP_RECORDS: list[type[Message]] = [
     getattr(import_module("broker.protocol.records.group"), name)
     for name in ("OffsetCommitKey", "OffsetCommitValue", "GroupMetadataKey", "GroupMetadataValue")
 ]
-SHARE_RECORDS: list[type[Message]] = [
+NEWER_RECORDS: list[type[Message]] = [
     message
-    for name in ("share_group", "share_state")
+    for name in ("share_group", "share_state", "streams_group")
     for message in vars(import_module(f"broker.protocol.records.{name}")).values()
     if isinstance(message, type) and issubclass(message, Message) and message is not Message
 ]
 ALL_MESSAGES: list[type[Message]] = [
     *API_MESSAGES,
     *GROUP_RECORDS,
-    *SHARE_RECORDS,
+    *NEWER_RECORDS,
     *METADATA_RECORDS.values(),
     ConsumerProtocolSubscription,
     ConsumerProtocolAssignment,

@@ -29,10 +29,20 @@ class Array(NamedTuple):
         return LARGER_LIMITS.get(self.api_key, {}).get(".".join(self.path), DEFAULT_LIMIT)
 
     def request(self, count: int) -> Any:
-        """Make a request whose array has so many entries, in two parts where it is nested."""
-        counts = [count] if len(self.path) == 1 else [count - count // 2, count // 2]
+        """Make a request whose array has so many entries, in two parts if it is in an array."""
+        counts = [count - count // 2, count // 2] if self._is_in_array else [count]
         request, *_ = self._made(request_class(self.api_key), self.path, counts)
         return request
+
+    @property
+    def _is_in_array(self) -> bool:
+        struct: Any = request_class(self.api_key)
+        for name in self.path[:-1]:
+            field = struct.__fields__[name]
+            if field.kind == "array":
+                return True
+            struct = field.element
+        return False
 
     def _made(self, struct: type[Struct], path: tuple[str, ...], counts: list[int]) -> list[Any]:
         """Make structs whose array has the counts, or one that has them in it."""

@@ -16,13 +16,13 @@ from broker.protocol.structs import decode_struct, encode_struct
 from tests.lib.protocol_messages import (
     GROUP_RECORDS,
     METADATA_RECORDS,
-    SHARE_RECORDS,
+    NEWER_RECORDS,
     sample,
     versions_of,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka_records.hex"
-DECLARED = [*GROUP_RECORDS, *SHARE_RECORDS, *METADATA_RECORDS.values()]
+DECLARED = [*GROUP_RECORDS, *NEWER_RECORDS, *METADATA_RECORDS.values()]
 RECORDS = {record.__name__: record for record in DECLARED}
 LINES = [line.split() for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
 
