@@ -37,6 +37,7 @@ from broker.coordinator.share_group.config import (
     ShareGroupConfig,
 )
 from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
+from broker.coordinator.streams_group.config import StreamsGroupConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
 from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
@@ -311,6 +312,7 @@ def _group_config(values: Values) -> GroupConfig:
         ),
         consumer=_consumer_group_config(values),
         share=_share_group_config(values),
+        streams=_streams_group_config(values),
     )
     if config.group_min_session_timeout_ms > config.group_max_session_timeout_ms:
         raise invalid("group.min.session.timeout.ms must not exceed group.max.session.timeout.ms")
@@ -347,14 +349,32 @@ def _share_group_config(values: Values) -> ShareGroupConfig:
     )
 
 
+def _streams_group_config(values: Values) -> StreamsGroupConfig:
+    session_ms = values.integer("group.streams.session.timeout.ms", 1)
+    heartbeat_ms = values.integer("group.streams.heartbeat.interval.ms", 1)
+    if heartbeat_ms >= session_ms:
+        raise invalid(
+            "group.streams.heartbeat.interval.ms must be less than group.streams.session.timeout.ms"
+        )
+    return StreamsGroupConfig(
+        is_enabled="streams" in values.items("group.coordinator.rebalance.protocols"),
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=heartbeat_ms,
+        max_size=values.integer("group.streams.max.size", 1),
+        num_standby_replicas=values.integer("group.streams.num.standby.replicas", 0),
+        initial_rebalance_delay_ms=values.integer("group.streams.initial.rebalance.delay.ms", 0),
+        assignment_interval_ms=values.integer("group.streams.assignment.interval.ms", 0),
+    )
+
+
 def _group_limits(values: Values) -> dict[str, GroupLimit]:
     limits: dict[str, GroupLimit] = {}
     for key in GROUP_LIMITS:
-        lowest, highest = (
-            values.integer(broker_setting(key, bound), 0) for bound in ("min", "max")
-        )
+        names = broker_setting(key, "min"), broker_setting(key, "max")
+        lowest = values.integer(names[0], 0) if names[0] else GROUP_LIMITS[key].lowest
+        highest = values.integer(names[1], 0) if names[1] else GROUP_LIMITS[key].highest
         if lowest > highest:
-            raise invalid(f"{broker_setting(key, 'min')} exceeds {broker_setting(key, 'max')}")
+            raise invalid(f"{names[0]} exceeds {names[1]}")
         limits[key] = GroupLimit(lowest, highest, values.integer(f"group.{key}", 0))
     return limits
 

@@ -160,6 +160,11 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.PUSH_TELEMETRY: ("cluster.push_telemetry", _telemetry),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ("groups.consumer_group_heartbeat", _groups),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups.consumer_group_describe", _groups),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (
+        "groups.streams_group_heartbeat",
+        lambda b: (b.groups, b.internal_topics, b.guard),
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: ("groups.streams_group_describe", _groups),
     ApiKey.SHARE_GROUP_HEARTBEAT: (
         "share_groups.share_group_heartbeat",
         lambda b: (b.groups, b.auto_topics),

@@ -22,6 +22,7 @@ from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
 from broker.server.cluster.dynamic_settings import DynamicSettings
+from broker.server.cluster.internal_topics import InternalTopics
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.coordinators.end_offsets import EndOffsets
@@ -166,6 +167,7 @@ class Broker:
             self.waits,
             is_complete=lambda topic: self.partitions.is_complete(topic),
         )
+        self.internal_topics = InternalTopics(self.clock, self.ask)
         self.lifecycle = Lifecycle(
             loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
+from broker.server.coordinators.group_metrics import PREFIX
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quota_numbers import quota_numbers
 from broker.server.replication.replication_metrics import (
@@ -72,6 +73,7 @@ class _BrokerCollector:
             requests,
             *replication,
             *self._purgatories(),
+            *self._groups(),
             *self._quotas(),
             self._fetcher_lags(),
             CounterMetricFamily(
@@ -130,6 +132,20 @@ class _BrokerCollector:
                 family = GaugeMetricFamily(each.name, each.help, labels=each.labels)
                 families[each.name] = family
             family.add_metric(each.values, each.number)
+        return list(families.values())
+
+    def _groups(self) -> list[Any]:
+        """Return the numbers of groups, a family for each name."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        families: dict[str, Any] = {}
+        for number in self._broker.groups.numbers():
+            label = number.label or ()
+            if number.name not in families:
+                kind = CounterMetricFamily if number.is_counter else GaugeMetricFamily
+                name = f"{PREFIX}{number.name}"
+                families[number.name] = kind(name, number.help, labels=label[:1])
+            families[number.name].add_metric(label[1:], number.value)
         return list(families.values())
 
     def _fetcher_lags(self) -> Any:

@@ -6,8 +6,11 @@ with `exactly_once_v2` in two instances, each with a standby of the other's stat
 test jar of kafka-streams, whose older EOS drivers this one has replaced. Three of our brokers are
 killed and started again one after the other, and so is an instance, for as long as the driver runs.
 It prints what the driver prints, and fails as it does.
+
+With `PROTOCOL=streams` the brokers assign the tasks (KIP-1071), with `classic` the clients do.
 """
 
+import argparse
 import itertools
 import subprocess
 import sys
@@ -55,11 +58,28 @@ def libraries() -> Path:
     return libs
 
 
+CLIENT_SETTINGS = {
+    "classic": "num.standby.replicas=1\nsession.timeout.ms=10000\n",
+    "streams": "group.protocol=streams\n",
+}
+BROKER_SETTINGS: dict[str, dict[str, object]] = {
+    "classic": {},
+    "streams": {
+        "group.streams.num.standby.replicas": 1,
+        "group.streams.session.timeout.ms": 10_000,
+        "group.streams.min.session.timeout.ms": 10_000,
+        "group.streams.heartbeat.interval.ms": 1_000,
+        "group.streams.min.heartbeat.interval.ms": 1_000,
+    },
+}
+
+
 class Instances:
     """The instances of the application; each keeps its state over its death."""
 
-    def __init__(self, libs: Path, folder: Path, bootstrap: str) -> None:
+    def __init__(self, libs: Path, folder: Path, bootstrap: str, protocol: str) -> None:
         self._libs, self._folder, self._bootstrap = libs, folder, bootstrap
+        self._protocol = protocol
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, number: int) -> None:
@@ -67,9 +87,7 @@ class Instances:
         properties.write_text(
             f"bootstrap.servers={self._bootstrap}\n"
             f"state.dir={self._folder}/state-{number}\n"
-            "processing.guarantee=exactly_once_v2\n"
-            "num.standby.replicas=1\n"
-            "session.timeout.ms=10000\n"
+            "processing.guarantee=exactly_once_v2\n" + CLIENT_SETTINGS[self._protocol]
         )
         with (self._folder / f"{number}.log").open("ab") as log:
             self._running[number] = subprocess.Popen(
@@ -149,11 +167,15 @@ def is_done(driver: subprocess.Popen[bytes], seconds: float) -> bool:
 
 def main() -> int:
     """Run it; see the module."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--protocol", choices=sorted(CLIENT_SETTINGS), default="classic")
+    protocol = parser.parse_args().protocol
     libs = libraries()
-    with tempfile.TemporaryDirectory() as name, LocalCluster() as cluster:
+    settings = BROKER_SETTINGS[protocol]
+    with tempfile.TemporaryDirectory() as name, LocalCluster(**settings) as cluster:
         folder = Path(name)
         make_topics(cluster.bootstrap_servers)
-        instances = Instances(libs, folder, cluster.bootstrap_servers)
+        instances = Instances(libs, folder, cluster.bootstrap_servers, protocol)
         for number in (0, 1):
             instances.start(number)
         said = folder / "driver.log"

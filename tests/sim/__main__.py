@@ -22,6 +22,7 @@ from tests.sim import (
     quorum_mutations,
     replica_mutations,
     share_mutations,
+    streams_group_mutations,
     transaction_data_mutations,
     transaction_mutations,
     voter_mutations,
@@ -34,6 +35,7 @@ from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
 from tests.sim.share_world import STEP_COUNT as SHARE_STEP_COUNT
 from tests.sim.share_world import ShareWorld
+from tests.sim.streams_group_world import StreamsGroupWorld
 from tests.sim.test_consumer_group_simulation import EVENT_COUNT
 from tests.sim.transaction_cluster import TransactionSimulation
 from tests.sim.transaction_data import STEP_COUNT, TransactionData
@@ -73,6 +75,12 @@ def play_consumer_groups(seed: int) -> int:
     return EVENT_COUNT
 
 
+def play_streams_groups(seed: int) -> int:
+    """Play a group of Kafka Streams applications."""
+    StreamsGroupWorld(seed=seed).run(EVENT_COUNT)
+    return EVENT_COUNT
+
+
 def play_transactions(seed: int) -> int:
     """Play coordinators of transactions and of groups, over modelled partitions."""
     simulation = TransactionSimulation(seed)
@@ -99,6 +107,7 @@ SIMULATIONS: dict[str, Callable[[int], int]] = {
     "changing-quorum": play_changing_quorum,
     "groups": play_groups,
     "consumer-groups": play_consumer_groups,
+    "streams-groups": play_streams_groups,
     "transactions": play_transactions,
     "transaction-data": play_transaction_data,
     "shares": play_shares,
@@ -109,6 +118,7 @@ PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]]
     *((play_changing_quorum, each) for each in voter_mutations.MUTATIONS),
     *((play_groups, each) for each in group_mutations.MUTATIONS),
     *((play_consumer_groups, each) for each in consumer_group_mutations.MUTATIONS),
+    *((play_streams_groups, each) for each in streams_group_mutations.MUTATIONS),
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
     *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
     *((play_shares, each) for each in share_mutations.MUTATIONS),

@@ -32,6 +32,7 @@ from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, Gro
 from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE, Member
 from broker.coordinator.group.records import group_record, group_tombstone
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.streams_group import departures as streams_departures
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import TopicsImage
 from broker.protocol.consumer_protocol import (
@@ -73,7 +74,7 @@ def prospect(step: Step, group_id: str) -> Prospect:
     group = step.shard.consumer_groups.get(group_id)
     if group is not None:
         return Prospect(group)
-    if group_id in step.shard.share_groups:
+    if step.shard.has_other_group(group_id, than=step.shard.groups):
         raise not_a_consumer_group(group_id)
     classic = step.shard.groups.get(group_id)
     if classic is None or classic.state is GroupState.EMPTY:
@@ -225,11 +226,15 @@ def erase_group(step: Step, group: ConsumerGroup) -> None:
 
 
 def drop_empty(step: Step, group_id: str) -> None:
-    """Remove a consumer group without members, so that a classic group can replace it."""
+    """Remove a group of a newer protocol without members: a classic group replaces it."""
     group = step.shard.consumer_groups.get(group_id)
     if group is not None:
         assert not group.members, group
         erase_group(step, group)
+    streams_group = step.shard.streams_groups.get(group_id)
+    if streams_group is not None:
+        assert not streams_group.members, streams_group
+        streams_departures.erase_group(step, streams_group)
 
 
 def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:

@@ -6,12 +6,11 @@ from typing import Self
 
 from broker.coordinator.consumer_group.assignors.spec import Steps
 from broker.coordinator.consumer_group.member import Assignment
+from broker.coordinator.group.pieces import advance
 from broker.coordinator.output import CoordinatorRecord
 
-COST_AT_ONCE = 10_000
-"""The members, topics and partitions touched in one `advance`: a few milliseconds."""
 COST_OF_A_TOPIC = 4
-"""The cost of one topic in a record, in the same unit."""
+"""The cost of one topic in a record, in the unit of `pieces.COST_AT_ONCE`."""
 
 RECORD_BYTES_PER_PARTITION = 8
 RECORD_BYTES_FOR_TOPICS = 1 << 17
@@ -42,12 +41,7 @@ class NewTargets:
 
     def advance(self) -> bool:
         """Compute for a few milliseconds; return True when done."""
-        cost = 0
-        for worked in self._steps or ():
-            cost += worked
-            if cost >= COST_AT_ONCE:
-                return False
-        return True
+        return advance(self._steps or iter(()))
 
     def _compute(self, assign: Steps[dict[str, Assignment]]) -> Generator[int, None, None]:
         self.targets = yield from assign

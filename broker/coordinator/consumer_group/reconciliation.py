@@ -16,6 +16,7 @@ Source: KIP-848, "Reconciliation"; for the epochs of partitions, KIP-1251.
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from broker.coordinator.consumer_group.member import (
     Assignment,
@@ -23,6 +24,8 @@ from broker.coordinator.consumer_group.member import (
     MemberState,
     Owned,
 )
+
+Key = TypeVar("Key", bytes, str)
 
 Owners = Mapping[bytes, Mapping[int, str]]
 """The owner of each partition, by topic id; a member owns a partition until it has revoked it."""
@@ -54,11 +57,13 @@ def reconcile(
     return next_assignment(current, target, target_epoch, reported, owners)
 
 
-def has_any(owned: Owned, reported: Collection[tuple[bytes, int]] | None) -> bool:
+def has_any(
+    owned: Mapping[Key, Mapping[int, int]], reported: Collection[tuple[Key, int]] | None
+) -> bool:
     """Return True if the member may still own one of these; without a report it may."""
     if reported is None:
         return True
-    return any(partition in owned.get(topic_id, ()) for topic_id, partition in reported)
+    return any(partition in owned.get(key, ()) for key, partition in reported)
 
 
 def next_assignment(
@@ -91,18 +96,26 @@ def next_assignment(
     return moved(current, target_epoch, state, assigned, {})
 
 
-def restricted(owned: Owned, target: Assignment, *, is_wanted: bool) -> Owned:
-    """Return the owned partitions that are in the target, or those that are not."""
-    kept: dict[bytes, dict[int, int]] = {}
-    for topic_id, partitions in owned.items():
-        wanted = target.get(topic_id, frozenset())
+def restricted(
+    owned: Mapping[Key, Mapping[int, int]],
+    target: Mapping[Key, frozenset[int]],
+    *,
+    is_wanted: bool,
+) -> dict[Key, dict[int, int]]:
+    """Return the owned partitions that are in the target, or those that are not.
+
+    The keys are topic ids, or the subtopologies of a streams group.
+    """
+    kept: dict[Key, dict[int, int]] = {}
+    for key, partitions in owned.items():
+        wanted = target.get(key, frozenset())
         some = {
             partition: epoch
             for partition, epoch in partitions.items()
             if (partition in wanted) is is_wanted
         }
         if some:
-            kept[topic_id] = some
+            kept[key] = some
     return kept
 
 

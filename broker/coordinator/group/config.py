@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.share_group.config import ShareGroupConfig
+from broker.coordinator.streams_group.config import StreamsGroupConfig
 
 MAX_PENDING_MEMBERS = 10_000
 """The limit of a group's pending members, which have an id (MEMBER_ID_REQUIRED) and did not join.
@@ -55,3 +56,5 @@ class GroupConfig:
     """group.consumer.*"""
     share: ShareGroupConfig = field(default_factory=ShareGroupConfig)
     """group.share.*"""
+    streams: StreamsGroupConfig = field(default_factory=StreamsGroupConfig)
+    """group.streams.*"""

@@ -19,6 +19,9 @@ from broker.coordinator.share_group import departures
 from broker.coordinator.share_group.config import SHARE_PROTOCOL
 from broker.coordinator.share_group.offsets import validate_empty
 from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupState
+from broker.coordinator.streams_group import departures as streams_departures
+from broker.coordinator.streams_group.administration import STREAMS_GROUP_TYPE
+from broker.coordinator.streams_group.streams_group import StreamsGroup, StreamsGroupState
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.delete_groups import DeletableGroupResult
 from broker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -74,11 +77,12 @@ def described(member: Member, protocol_name: str | None) -> DescribedGroupMember
 
 
 FoundGroup = tuple[
-    ClassicGroup | ConsumerGroup | ShareGroup, GroupState | ConsumerGroupState | ShareGroupState
+    ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup,
+    GroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState,
 ]
 """A group that a listing has found, and its state at that time. The caller turns it into a
 `listed_group`, a few at a time, because there may be very many."""
-STATES = (*GroupState, *ConsumerGroupState, *ShareGroupState)
+STATES = (*GroupState, *ConsumerGroupState, *ShareGroupState, *StreamsGroupState)
 
 
 def list_groups(
@@ -94,6 +98,8 @@ def list_groups(
         found += [(group, group.state) for group in step.shard.consumer_groups.values()]
     if not types or SHARE_PROTOCOL in types:
         found += [(group, group.state) for group in step.shard.share_groups.values()]
+    if not types or STREAMS_GROUP_TYPE in types:
+        found += [(group, group.state) for group in step.shard.streams_groups.values()]
     if states:
         wanted = [state for state in STATES if state.value.lower() in states]
         found = [each for each in found if each[1] in wanted]
@@ -110,6 +116,8 @@ def listed_group(found: FoundGroup) -> ListedGroup:
             group_type = protocol_type = CONSUMER_GROUP_TYPE
         case ShareGroup():
             group_type = protocol_type = SHARE_PROTOCOL
+        case StreamsGroup():
+            group_type = protocol_type = STREAMS_GROUP_TYPE
         case _:
             assert_never(group)
     return ListedGroup(
@@ -139,11 +147,18 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
         departures.erase_group(step, share_group)
         step.reply(token, DeletableGroupResult(group_id=group_id))
         return
+    streams_group = step.shard.streams_groups.get(group_id)
+    if streams_group is not None:
+        if streams_group.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        remove_offsets(step, group_id)
+        streams_departures.erase_group(step, streams_group)
+        step.reply(token, DeletableGroupResult(group_id=group_id))
+        return
     group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    for partition in step.shard.offsets.partitions_of(group_id):
-        remove_offset(step, group_id, partition)
+    remove_offsets(step, group_id)
     for member_id in sorted(group.pending_member_ids):
         step.end_session(group, member_id)
         group.remove(member_id)
@@ -152,11 +167,16 @@ def delete_group(step: Step, token: Token, context: RequestContext, group_id: st
     step.reply(token, DeletableGroupResult(group_id=group_id))
 
 
+def remove_offsets(step: Step, group_id: str) -> None:
+    """Append the tombstones of all offsets of a group, and apply them."""
+    for partition in step.shard.offsets.partitions_of(group_id):
+        remove_offset(step, group_id, partition)
+
+
 def delete_consumer_group(step: Step, token: Token, group: ConsumerGroup) -> None:
     """Delete a consumer group without members, with its offsets; raise NON_EMPTY_GROUP."""
     if group.members:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    for partition in step.shard.offsets.partitions_of(group.group_id):
-        remove_offset(step, group.group_id, partition)
+    remove_offsets(step, group.group_id)
     erase_group(step, group)
     step.reply(token, DeletableGroupResult(group_id=group.group_id))

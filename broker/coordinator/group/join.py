@@ -45,10 +45,10 @@ class JoinCall(NamedTuple):
     request: JoinGroupRequest
 
 
-def join_share_group(
+def join_other_group(
     step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
 ) -> None:
-    """Refuse a member of a share group: share groups have another protocol."""
+    """Refuse a member of a share group or a streams group: these have other protocols."""
     raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 

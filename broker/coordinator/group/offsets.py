@@ -15,7 +15,6 @@ from broker.coordinator.consumer_group.administration import (
     validate_fetch,
 )
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
-from broker.coordinator.consumer_group.member import ConsumerMember
 from broker.coordinator.consumer_group.migration import erase_group
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
@@ -23,6 +22,10 @@ from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, Off
 from broker.coordinator.group.records import group_tombstone, offset_record
 from broker.coordinator.group.step import Step
 from broker.coordinator.output import Output, RequestContext, Token
+from broker.coordinator.streams_group import departures as streams_departures
+from broker.coordinator.streams_group.administration import Committer, allow_all, committer
+from broker.coordinator.streams_group.administration import validate_fetch as validate_streams_fetch
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.offset_commit import (
@@ -83,16 +86,18 @@ def commit_offsets(
     step: Step, token: Token, context: RequestContext, request: OffsetCommitRequest
 ) -> None:
     """Write the valid offsets in one batch; an invalid one gets an error code of its own."""
-    member = None
     group = None
+    check: Committer = allow_all
     step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
-    if consumer_group is None:
+    streams_group = step.shard.streams_groups.get(request.group_id)
+    if streams_group is not None:
+        epoch = request.generation_id_or_member_epoch
+        check = committer(streams_group, request.member_id, epoch, context.api_version)
+    elif consumer_group is None:
         group = committing_group(step, context, request)
     else:
-        epoch = request.generation_id_or_member_epoch
-        version = context.api_version
-        member = committing_member(consumer_group, request.member_id, epoch, version)
+        check = consumer_committer(step, consumer_group, context, request)
     expire_timestamp_ms = NO_TIMESTAMP
     if request.retention_time_ms != NO_RETENTION_TIME:
         expire_timestamp_ms = step.now.timestamp_ms + request.retention_time_ms
@@ -101,8 +106,10 @@ def commit_offsets(
     accepted: list[tuple[TopicPartition, OffsetAndMetadata]] = []
     for topic in request.topics:
         codes = [commit_code(step, context, topic, partition) for partition in topic.partitions]
-        if member is not None:
-            codes = member_codes(step, member, request, topic, codes)
+        codes = [
+            code or check(topic.name, topic.topic_id, partition.partition_index)
+            for code, partition in zip(codes, topic.partitions, strict=True)
+        ]
         answers.append(commit_answer(topic, codes))
         accepted += [
             (
@@ -151,25 +158,22 @@ def metadata_code(step: Step, topic: str, metadata: str | None) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def member_codes(
-    step: Step,
-    member: ConsumerMember,
-    request: OffsetCommitRequest,
-    topic: OffsetCommitRequestTopic,
-    codes: list[ErrorCode],
-) -> list[ErrorCode]:
-    """Add errors for partitions that a consumer group's member did not own in its epoch."""
+def consumer_committer(
+    step: Step, group: ConsumerGroup, context: RequestContext, request: OffsetCommitRequest
+) -> Committer:
+    """Return the check of each partition of a commit to a consumer group; raise KafkaError."""
     epoch = request.generation_id_or_member_epoch
-    if epoch == member.member_epoch:
-        return codes
-    topic_id = topic.topic_id
-    image = step.shard.image().topics.by_name.get(topic.name)
-    if topic_id == NO_TOPIC_ID and image is not None:
-        topic_id = image.topic_id
-    return [
-        code or commit_refusal(member, epoch, topic_id, partition.partition_index)
-        for code, partition in zip(codes, topic.partitions, strict=True)
-    ]
+    member = committing_member(group, request.member_id, epoch, context.api_version)
+    if member is None or epoch == member.member_epoch:
+        return allow_all
+    topics = step.shard.image().topics.by_name
+
+    def check(topic: str, topic_id: bytes, partition: int) -> ErrorCode:
+        if topic_id == NO_TOPIC_ID and topic in topics:
+            topic_id = topics[topic].topic_id
+        return commit_refusal(member, epoch, topic_id, partition)
+
+    return check
 
 
 def write_offsets(
@@ -240,8 +244,11 @@ def fetch_offsets(
     """
     step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
+    streams_group = step.shard.streams_groups.get(request.group_id)
     if consumer_group is not None:
         validate_fetch(consumer_group, request.member_id, request.member_epoch)
+    elif streams_group is not None:
+        validate_streams_fetch(streams_group, request.member_id, request.member_epoch)
     if request.topics is None:
         stored = step.shard.offsets.topics_of(request.group_id)
         if sum(map(len, stored.values())) > MAX_OFFSETS_AT_ONCE:
@@ -322,8 +329,9 @@ def delete_offsets(
     """Delete offsets; a topic that a member reads gets GROUP_SUBSCRIBED_TO_TOPIC."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group: ClassicGroup | ConsumerGroup | None
-    group = step.shard.consumer_groups.get(request.group_id)
+    group: ClassicGroup | ConsumerGroup | StreamsGroup | None
+    group_id = request.group_id
+    group = step.shard.consumer_groups.get(group_id) or step.shard.streams_groups.get(group_id)
     if group is None:
         group = step.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
@@ -333,7 +341,9 @@ def delete_offsets(
 
 
 def delete_topic_offsets(
-    step: Step, group: ClassicGroup | ConsumerGroup, topic: OffsetDeleteRequestTopic
+    step: Step,
+    group: ClassicGroup | ConsumerGroup | StreamsGroup,
+    topic: OffsetDeleteRequestTopic,
 ) -> OffsetDeleteResponseTopic:
     """Delete the offsets of one topic, if there are any."""
     is_subscribed = group.is_subscribed_to(topic.name)
@@ -400,11 +410,22 @@ def expire_offsets(step: Step) -> None:
         if has_left and group.group_id not in step.shard.offsets:
             remove_group(step, group)
     for consumer_group in list(step.shard.consumer_groups.values()):
-        expire_consumer_group(step, consumer_group)
+        expire_offsets_of(step, consumer_group)
+        if has_nothing_left(step, consumer_group):
+            erase_group(step, consumer_group)
+    for streams_group in list(step.shard.streams_groups.values()):
+        expire_offsets_of(step, streams_group)
+        if has_nothing_left(step, streams_group):
+            streams_departures.erase_group(step, streams_group)
 
 
-def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
-    """Remove a consumer group's expired offsets, and the group if nothing is left."""
+def has_nothing_left(step: Step, group: ConsumerGroup | StreamsGroup) -> bool:
+    """Return True if a group has neither members nor offsets."""
+    return not group.members and group.group_id not in step.shard.offsets
+
+
+def expire_offsets_of(step: Step, group: ConsumerGroup | StreamsGroup) -> None:
+    """Remove the expired offsets of a group of a newer protocol."""
     retention_ms = step.shard.config.offsets_retention_ms
     for partition, committed in step.shard.offsets.of_group(group.group_id):
         age_ms = step.now.timestamp_ms - committed.commit_timestamp_ms
@@ -414,8 +435,6 @@ def expire_consumer_group(step: Step, group: ConsumerGroup) -> None:
         is_decided = not step.shard.offsets.pending.has(group.group_id, partition)
         if is_decided and is_over and not group.is_subscribed_to(partition.topic):
             remove_offset(step, group.group_id, partition)
-    if not group.members and group.group_id not in step.shard.offsets:
-        erase_group(step, group)
 
 
 def has_expired(step: Step, group: ClassicGroup, committed: OffsetAndMetadata) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from broker.coordinator.output import Reply
 from broker.coordinator.share_group.offsets import Plan
+from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
 from broker.errors import ErrorCode
 from broker.protocol.messages.consumer_group_describe import (
     DescribedGroup as DescribedConsumerGroup,
@@ -27,6 +28,8 @@ from broker.protocol.messages.offset_delete import OffsetDeleteResponse
 from broker.protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from broker.protocol.messages.share_group_describe import DescribedGroup as DescribedShareGroup
 from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from broker.protocol.messages.streams_group_describe import DescribedGroup as DescribedStreamsGroup
+from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from broker.protocol.messages.sync_group import SyncGroupResponse
 from broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
@@ -47,6 +50,7 @@ IDENTITY_FIELDS: dict[type, tuple[str, ...]] = {
     DeletableGroupResult: ("group_id",),
     ShareGroupHeartbeatResponse: (),
     DescribedShareGroup: ("group_id",),
+    DescribedStreamsGroup: ("group_id",),
     Plan: ("group_id",),
 }
 """The responses with one top-level error code, and the other fields that a refusal keeps."""
@@ -60,6 +64,8 @@ def refuse(reply: Reply, code: ErrorCode) -> Reply:
 def _refused(response: object, code: ErrorCode) -> object:
     if isinstance(response, list):
         return []
+    if isinstance(response, HeartbeatAnswer):
+        return HeartbeatAnswer(StreamsGroupHeartbeatResponse(error_code=code))
     if isinstance(response, ErrorCode):
         return code
     if isinstance(response, TxnOffsetCommitResponse):

@@ -26,11 +26,8 @@ from broker.coordinator.consumer_group import (
     classic_members,
     departures,
     heartbeat,
-    subscriptions,
-    targets,
 )
 from broker.coordinator.consumer_group import records as consumer_records
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.replay import replay
 from broker.coordinator.group import (
     describe,
@@ -42,8 +39,9 @@ from broker.coordinator.group import (
     transactional_offsets,
 )
 from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group.deadlines import on_deadline
 from broker.coordinator.group.records import OffsetRecord, decode_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, Parked, ShardState, Step
+from broker.coordinator.group.step import Parked, ShardState, Step
 from broker.coordinator.output import (
     TIMELESS,
     EndOfTransaction,
@@ -61,10 +59,13 @@ from broker.coordinator.share_group import heartbeat as share_heartbeat
 from broker.coordinator.share_group import initialization
 from broker.coordinator.share_group import offsets as share_offsets
 from broker.coordinator.share_group import records as share_records
-from broker.coordinator.share_group import targets as share_targets
 from broker.coordinator.share_group.replay import replay as replay_share
-from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.share_group.state_partitions import Partitions
+from broker.coordinator.streams_group import administration as streams_administration
+from broker.coordinator.streams_group import departures as streams_departures
+from broker.coordinator.streams_group import heartbeat as streams_heartbeat
+from broker.coordinator.streams_group import records as streams_records
+from broker.coordinator.streams_group.replay import replay as replay_streams
 from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import MetadataImage
@@ -76,6 +77,7 @@ from broker.protocol.messages.offset_commit import OffsetCommitRequest
 from broker.protocol.messages.offset_delete import OffsetDeleteRequest
 from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
@@ -141,6 +143,10 @@ class GroupShard:
         share_record = share_records.decode_record(key, value)
         if share_record is not None:
             replay_share(self.state.share_groups, share_record)
+            return
+        streams_record = streams_records.decode_record(key, value)
+        if streams_record is not None:
+            replay_streams(self.state.streams_groups, streams_record)
 
     def loaded(self, now: Instant) -> LoadedSteps:
         """Start the session of every loaded member; rebalance groups over group.max.size."""
@@ -172,6 +178,9 @@ class GroupShard:
                 share_departures.restart_session(step, share_group, member_id)
             initialization.forget_missing_topics(step, share_group)
             yield max(1, len(share_group.members))
+        for streams_group in self.state.streams_groups.values():
+            streams_departures.restart_timers(step, streams_group)
+            yield max(1, len(streams_group.members))
 
     def unload(self, code: ErrorCode) -> list[Reply]:
         """End the shard; return refusals of the parked requests (NOT_COORDINATOR if it moved).
@@ -193,8 +202,8 @@ class GroupShard:
     ) -> Output:
         """JoinGroup, v0-9."""
         handler = self._of_kind(request, join.join_group, classic_members.join_group)
-        if request.group_id in self.state.share_groups:
-            handler = join.join_share_group
+        if self.state.has_other_protocol(request.group_id):
+            handler = join.join_other_group
         return self._handle(handler, join.refuse_join, token, context, request, now)
 
     def sync_group(
@@ -276,6 +285,22 @@ class GroupShard:
         initialization.on_results(step, group_id, done, refused)
         return step.output
 
+    def streams_group_heartbeat(
+        self,
+        token: Token,
+        context: RequestContext,
+        request: StreamsGroupHeartbeatRequest,
+        now: Instant,
+    ) -> Output:
+        """StreamsGroupHeartbeat, v0, answered by a `HeartbeatAnswer`."""
+        step = Step(self.state, now)
+        try:
+            streams_heartbeat.streams_group_heartbeat(step, token, context, request)
+        except KafkaError as refusal:
+            assert step.output == Output(), ("a refusal changes nothing", step.output)
+            step.reply(token, streams_heartbeat.refuse_heartbeat(refusal))
+        return step.output
+
     # Offsets. From v10 a request names topics by id, and the caller fills in each `name` (empty if
     # the id is unknown). An id with a name, in any version, identifies a topic that was created
     # again under the same name.
@@ -351,6 +376,14 @@ class GroupShard:
         share_administration.describe_share_group(step, token, group_id)
         return step.output
 
+    def describe_streams_group(
+        self, token: Token, context: RequestContext, group_id: str, now: Instant
+    ) -> Output:
+        """One group of a StreamsGroupDescribe, v0, answered by its DescribedGroup."""
+        step = Step(self.state, now)
+        streams_administration.describe_streams_group(step, token, group_id)
+        return step.output
+
     def list_groups(
         self,
         token: Token,
@@ -410,30 +443,8 @@ class GroupShard:
         """Act on passed deadlines, at most DEADLINES_AT_ONCE; the others remain due."""
         step = Step(self.state, now)
         for deadline in islice(self.state.timers.pop_due(now.now_ms), DEADLINES_AT_ONCE):
-            self._on_deadline(step, deadline)
+            on_deadline(step, deadline)
         return step.output
-
-    def _on_deadline(self, step: Step, deadline: Deadline) -> None:
-        consumer_group = self.state.consumer_groups.get(deadline.group_id)
-        if consumer_group is not None:
-            on_consumer_deadline(step, consumer_group, deadline)
-            return
-        share_group = self.state.share_groups.get(deadline.group_id)
-        if share_group is not None:
-            on_share_deadline(step, share_group, deadline)
-            return
-        group = self.state.groups.get(deadline.group_id)
-        if group is None:
-            return
-        match deadline.kind:
-            case DeadlineKind.JOIN:
-                rebalance.on_join_deadline(step, group)
-            case DeadlineKind.SYNC:
-                sync.on_sync_deadline(step, group)
-            case DeadlineKind.SESSION:
-                liveness.on_session_deadline(step, group, deadline.member_id)
-            case _:
-                pass  # The group was a consumer group when the deadline was set.
 
     def _of_kind(
         self, request: GroupRequestT, classic: Handler[GroupRequestT], other: Handler[GroupRequestT]
@@ -462,31 +473,3 @@ class GroupShard:
         assert step.output == Output(), ("a refusal changes nothing", step.output)
         step.reply(token, refuse(context, request, code))
         return step.output
-
-
-def on_share_deadline(step: Step, group: ShareGroup, deadline: Deadline) -> None:
-    """Act on a deadline of a share group."""
-    match deadline.kind:
-        case DeadlineKind.SHARE_SESSION:
-            share_departures.on_session_deadline(step, group, deadline.member_id)
-        case DeadlineKind.ASSIGNING:
-            share_targets.go_on_assigning(step, group)
-        case _:
-            pass  # A group of another kind had this name when the deadline was set.
-
-
-def on_consumer_deadline(step: Step, group: ConsumerGroup, deadline: Deadline) -> None:
-    """Act on a deadline of a consumer group."""
-    match deadline.kind:
-        case DeadlineKind.CONSUMER_SESSION:
-            departures.on_session_deadline(step, group, deadline.member_id)
-        case DeadlineKind.REVOCATION:
-            departures.on_revocation_deadline(step, group, deadline.member_id)
-        case DeadlineKind.CLASSIC_JOIN | DeadlineKind.CLASSIC_SYNC:
-            classic_members.on_classic_deadline(step, group, deadline.member_id)
-        case DeadlineKind.MATCHING:
-            subscriptions.on_matching(step, group, deadline.member_id)
-        case DeadlineKind.ASSIGNING:
-            targets.go_on_assigning(step, group)
-        case _:
-            pass  # The group was a classic group when the deadline was set.

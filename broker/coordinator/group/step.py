@@ -28,9 +28,11 @@ from broker.coordinator.output import (
 )
 from broker.coordinator.share_group.config import ShareGroupConfig
 from broker.coordinator.share_group.share_group import ShareGroup
+from broker.coordinator.streams_group.config import StreamsGroupConfig
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.timers import Timers
 from broker.errors import ErrorCode, KafkaError
-from broker.metadata.features import GROUP_VERSION, SHARE_VERSION
+from broker.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.configs import GROUP_RESOURCE
 
@@ -51,6 +53,7 @@ class DeadlineKind(Enum):
     MATCHING = "the rest of the topics for a pattern"
     ASSIGNING = "the rest of the targets"
     SHARE_SESSION = "a share group member's session"
+    INITIAL_DELAY = "the first assignment of a streams group"
 
 
 class Deadline(NamedTuple):
@@ -75,11 +78,12 @@ class ShardState:
     groups            group id -> classic group, persisted by records of type 2
     consumer_groups   group id -> consumer group, persisted by records of types 3, 5 to 8 and 16
     share_groups      group id -> share group, persisted by records of types 10 to 15
+    streams_groups    group id -> streams group, persisted by records of types 17 and 19 to 23
     offsets           (group id, topic, partition) -> committed and pending offsets, types 0 and 1
     timers            deadlines; soft state
     parked            token -> the group and member of a parked request; soft state
 
-    Invariant: a group id is in at most one of the three tables of groups.
+    Invariant: a group id is in at most one of the four tables of groups.
     """
 
     config: GroupConfig
@@ -92,8 +96,16 @@ class ShardState:
     parked: dict[Token, Parked] = field(default_factory=dict)
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
     share_groups: dict[str, ShareGroup] = field(default_factory=dict)
+    streams_groups: dict[str, StreamsGroup] = field(default_factory=dict)
+    streams_rebalance_count: int = 0
+    """A counter of new epochs of streams groups, for the metrics."""
     topics_version: int = 0
     """A counter of changes of the cluster's topics."""
+
+    def has_other_protocol(self, group_id: str) -> bool:
+        """Return True for a group that a classic member cannot join, nor replace while empty."""
+        streams_group = self.streams_groups.get(group_id)
+        return group_id in self.share_groups or bool(streams_group and streams_group.members)
 
     def has_other_group(self, group_id: str, *, than: Mapping[str, object]) -> bool:
         """Return True if a table other than this one has the group."""
@@ -101,6 +113,7 @@ class ShardState:
             self.groups,
             self.consumer_groups,
             self.share_groups,
+            self.streams_groups,
         )
         return any(group_id in table for table in tables if table is not than)
 
@@ -168,6 +181,26 @@ class Step:
         """Return the settings of a share group."""
         settings = self.shard.image().configs.settings_of(GROUP_RESOURCE, group_id)
         return self.shard.config.share.of_group(settings)
+
+    @property
+    def are_streams_groups_enabled(self) -> bool:
+        """True if this broker's settings and the cluster's features allow streams groups."""
+        features = self.shard.image().features
+        return self.shard.config.streams.is_enabled and features.get(STREAMS_VERSION, 0) > 0
+
+    def streams_group(self, group_id: str) -> StreamsGroup:
+        """Return the streams group; raise GROUP_ID_NOT_FOUND."""
+        group = self.shard.streams_groups.get(group_id)
+        if group is None:
+            is_other = self.shard.has_other_group(group_id, than=self.shard.streams_groups)
+            reason = "is not a streams group" if is_other else "not found"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        return group
+
+    def streams_config(self, group_id: str) -> StreamsGroupConfig:
+        """Return the settings of a streams group."""
+        settings = self.shard.image().configs.settings_of(GROUP_RESOURCE, group_id)
+        return self.shard.config.streams.of_group(settings)
 
     def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """Return the settings of a consumer group."""

@@ -25,6 +25,8 @@ from broker.coordinator.output import (
     RequestContext,
     Token,
 )
+from broker.coordinator.streams_group.administration import Committer, allow_all, committer
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.txn_offset_commit import (
@@ -63,9 +65,13 @@ def commit_in_transaction(
 ) -> None:
     """Write the offsets as a part of the producer's transaction."""
     member, group = None, None
+    check: Committer = allow_all
     step.validate_no_share_group(request.group_id)
     consumer_group = step.shard.consumer_groups.get(request.group_id)
-    if consumer_group is None:
+    streams_group = step.shard.streams_groups.get(request.group_id)
+    if streams_group is not None:
+        check = streams_committer(streams_group, request)
+    elif consumer_group is None:
         group = committing_group(step, request)
     else:
         member = committing_member(consumer_group, request)
@@ -77,6 +83,7 @@ def commit_in_transaction(
             or epoch_code(
                 step, member, request, TopicPartition(topic.name, partition.partition_index)
             )
+            or in_generations(check(topic.name, NO_TOPIC_ID, partition.partition_index))
             for partition in topic.partitions
         ]
         answers.append(_answer(topic, codes))
@@ -150,6 +157,21 @@ def committing_member(
     if epoch > member.member_epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     return member
+
+
+def streams_committer(group: StreamsGroup, request: TxnOffsetCommitRequest) -> Committer:
+    """Return the check of each partition of a commit to a streams group; raise KafkaError."""
+    if request.generation_id < 0 and not names_member(request):
+        return allow_all
+    try:
+        return committer(group, request.member_id, request.generation_id)
+    except KafkaError as refusal:
+        raise KafkaError(in_generations(refusal.code), refusal.message) from refusal
+
+
+def in_generations(code: ErrorCode) -> ErrorCode:
+    """Return an error in the words of this API, which knows generations and no epochs."""
+    return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
 
 
 def epoch_code(

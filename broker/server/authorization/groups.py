@@ -148,32 +148,8 @@ _describe_consumer_groups = with_operations(
 )
 
 
-def hiding_topics(check: Check, described: Callable[..., Any]) -> Check:
-    """Add DESCRIBE on every topic that the group's members use."""
-
-    def checked(access: Access, request: Any, api_version: int) -> Verdict:
-        verdict = check(access, request, api_version)
-        if isinstance(verdict, Refused):
-            return verdict
-
-        def complete(answer: Any) -> None:
-            answer.groups = [
-                group
-                if _may_see_topics(access, group)
-                else described(
-                    group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
-                )
-                for group in answer.groups
-            ]
-            if isinstance(verdict, Narrowed):
-                verdict.complete(answer)
-
-        return Narrowed(complete)
-
-    return checked
-
-
-def _may_see_topics(access: Access, group: Any) -> bool:
+def topics_of_members(group: Any) -> set[str]:
+    """Return the topics that the members of a described group use."""
     names = {
         name
         for member in group.members
@@ -188,7 +164,40 @@ def _may_see_topics(access: Access, group: Any) -> bool:
             for member in group.members
             for each in member.target_assignment.topic_partitions
         }
-    return all(access.can_see(AclOperation.DESCRIBE, TOPIC, name) for name in sorted(names))
+    return names
+
+
+def hiding_topics(
+    check: Check,
+    described: Callable[..., Any],
+    topics_of: Callable[[Any], set[str]] = topics_of_members,
+) -> Check:
+    """Add DESCRIBE on every topic that the group's members use."""
+
+    def checked(access: Access, request: Any, api_version: int) -> Verdict:
+        verdict = check(access, request, api_version)
+        if isinstance(verdict, Refused):
+            return verdict
+
+        def may_see(group: Any) -> bool:
+            names = sorted(topics_of(group))
+            return all(access.can_see(AclOperation.DESCRIBE, TOPIC, name) for name in names)
+
+        def complete(answer: Any) -> None:
+            answer.groups = [
+                group
+                if may_see(group)
+                else described(
+                    group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
+                )
+                for group in answer.groups
+            ]
+            if isinstance(verdict, Narrowed):
+                verdict.complete(answer)
+
+        return Narrowed(complete)
+
+    return checked
 
 
 check_consumer_group_describe = hiding_topics(_describe_consumer_groups, DescribedConsumers)

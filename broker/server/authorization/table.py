@@ -56,6 +56,10 @@ from broker.server.authorization.share_groups import (
     check_share_group_heartbeat,
 )
 from broker.server.authorization.share_state import of_brokers
+from broker.server.authorization.streams_groups import (
+    check_streams_group_describe,
+    check_streams_group_heartbeat,
+)
 from broker.server.authorization.tokens import (
     check_create_delegation_token,
     check_describe_delegation_token,
@@ -92,6 +96,8 @@ CHECKS: dict[ApiKey, Check] = {
     ApiKey.OFFSET_FOR_LEADER_EPOCH: check_offset_for_leader_epoch,
     ApiKey.DELETE_RECORDS: check_delete_records,
     ApiKey.DESCRIBE_PRODUCERS: check_describe_producers,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: check_streams_group_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: check_streams_group_describe,
     ApiKey.SHARE_GROUP_HEARTBEAT: check_share_group_heartbeat,
     ApiKey.SHARE_GROUP_DESCRIBE: check_share_group_describe,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: check_describe_share_group_offsets,

@@ -1,6 +1,7 @@
 """The group shards: one for each partition of `__consumer_offsets` that this broker leads."""
 
 import logging
+from collections.abc import Iterator
 
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
@@ -17,6 +18,7 @@ from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.control import EndMarker
 from broker.server.clock import Random
 from broker.server.coordinators.asked import AskedShard
+from broker.server.coordinators.group_metrics import GroupNumber, group_numbers
 from broker.server.coordinators.shard_loading import load_with_transactions
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
@@ -73,6 +75,10 @@ class Groups(Shards[GroupShard]):
                 self._run(number, output)
 
         asked.when_done(tell)
+
+    def numbers(self) -> Iterator[GroupNumber]:
+        """Return the numbers for the metrics page."""
+        return group_numbers(self._shards.values())
 
     # --- transactions ---
 

@@ -177,7 +177,7 @@ def test_levels_that_are_not_built_here_are_left_out(tmp_path):
         (tmp_path / "bootstrap.checkpoint").write_bytes(build_snapshot(values, 0, 0, 0))
         return formatted_features(STORAGE, str(tmp_path))
 
-    levels = with_levels(metadata_version=30, share_version=1, streams_version=1)
+    levels = with_levels(metadata_version=30, share_version=1, future_version=1)
     assert levels == {"metadata.version": 30, "share.version": 1}
     with pytest.raises(InconsistentLogDirectory, match=r"metadata\.version 21"):
         with_levels(metadata_version=21)

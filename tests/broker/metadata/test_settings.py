@@ -306,13 +306,12 @@ def test_a_new_cluster_finalizes_its_levels_once() -> None:
     assert len(cluster.log) == before
 
 
-def test_levels_that_apache_kafka_has_finalized_and_this_software_has_not_are_taken_out() -> None:
+def test_levels_that_apache_kafka_has_finalized_are_kept() -> None:
     cluster = ControlledCluster()
     levels = {"share.version": 1, "streams.version": 1, ELR: 1}
     cluster.commit([FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels])
     cluster.elect_controller()
-    assert cluster.image.features == {"metadata.version": 30, "share.version": 1, ELR: 1}
-    assert len(cluster.last_records) == 1
+    assert cluster.image.features == {"metadata.version": 30, **levels}
     cluster.start(1)
 
 

@@ -11,7 +11,6 @@ from broker.metadata.control.settings.min_isr import agree_on_min_isr
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
-    LEFT_OUT,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
@@ -30,16 +29,9 @@ MAX_LEVEL = 2**15 - 1
 
 
 def bootstrap_records(view: ClusterView) -> list[Message]:
-    """Return the records of a new cluster's levels; for an existing one, remove unsupported levels.
-
-    Only a cluster that ran on Apache Kafka can have unsupported levels, because UpdateFeatures
-    checks every node.
-    """
+    """Return the records of a new cluster's levels; none for a cluster that has levels."""
     if METADATA_VERSION in view.image.features:
-        return [
-            FeatureLevelRecord(name=name, feature_level=0)
-            for name in sorted(LEFT_OUT & view.image.features.keys())
-        ]
+        return []
     levels = view.config.features_at_format
     records: list[Message] = [
         FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()

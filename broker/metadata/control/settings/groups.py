@@ -1,4 +1,4 @@
-"""The settings that a group may have: those of consumer groups and of share groups.
+"""The settings that a group may have: those of consumer, share and streams groups.
 
 Each number lies within bounds that the broker sets (`group.consumer.min.*` and the like).
 """
@@ -28,6 +28,11 @@ GROUP_LIMITS: Final[dict[str, GroupLimit]] = {
     "share.delivery.count.limit": GroupLimit(2, 10, 5),
     "share.record.lock.duration.ms": GroupLimit(15_000, 60_000, 30_000),
     "share.partition.max.record.locks": GroupLimit(100, 4_000, 2_000),
+    "streams.heartbeat.interval.ms": GroupLimit(5_000, 15_000, 5_000),
+    "streams.session.timeout.ms": GroupLimit(45_000, 60_000, 45_000),
+    "streams.assignment.interval.ms": GroupLimit(0, 15_000, 1_000),
+    "streams.num.standby.replicas": GroupLimit(0, 2, 0),
+    "streams.initial.rebalance.delay.ms": GroupLimit(0, 2**31 - 1, 3_000),
 }
 """The numbers, with the bounds and defaults of Kafka."""
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
@@ -51,23 +56,31 @@ def validate_group(name: str, wanted: Mapping[str, str], limits: Mapping[str, Gr
             _validate_reset(text)
         else:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {key}")
-    for kind in ("consumer", "share"):
+    for kind in ("consumer", "share", "streams"):
         _validate_session(kind, wanted, limits)
 
 
 def _validate_limit(key: str, text: str, limit: GroupLimit) -> None:
     value = _number(key, text)
     if value < limit.lowest:
-        problem = f"greater than or equal to {broker_setting(key, 'min')}"
+        problem = f"greater than or equal to {broker_setting(key, 'min') or limit.lowest}"
     elif value > limit.highest:
-        problem = f"less than or equal to {broker_setting(key, 'max')}"
+        problem = f"less than or equal to {broker_setting(key, 'max') or limit.highest}"
     else:
         return
     raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} must be {problem}")
 
 
+BOUNDS_WITH_OTHER_NAMES: Final[dict[str, dict[str, str]]] = {
+    "streams.num.standby.replicas": {"max": "group.streams.max.standby.replicas"},
+    "streams.initial.rebalance.delay.ms": {},
+}
+
+
 def broker_setting(key: str, bound: str) -> str:
-    """Return the name of the broker's setting that bounds a group's value."""
+    """Return the name of the broker's setting that bounds a group's value; empty if none does."""
+    if key in BOUNDS_WITH_OTHER_NAMES:
+        return BOUNDS_WITH_OTHER_NAMES[key].get(bound, "")
     kind, _, rest = key.partition(".")
     return f"group.{kind}.{bound}.{rest}"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.consumer_group import new_targets
+from broker.coordinator.group import pieces
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario
 
 PARTITION_COUNT = 60
@@ -10,7 +10,7 @@ PARTITION_COUNT = 60
 
 @pytest.fixture
 def world(monkeypatch):
-    monkeypatch.setattr(new_targets, "COST_AT_ONCE", 20)
+    monkeypatch.setattr(pieces, "COST_AT_ONCE", 20)
     world = ConsumerScenario()
     world.topics(orders=PARTITION_COUNT // 2, payments=PARTITION_COUNT // 2)
     return world

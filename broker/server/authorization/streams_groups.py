@@ -1,0 +1,70 @@
+"""Streams groups: membership and descriptions (KIP-1071)."""
+
+from typing import Any
+
+from broker.protocol.messages.streams_group_describe import (
+    DescribedGroup,
+    StreamsGroupDescribeResponse,
+)
+from broker.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from broker.security.acls import AclOperation
+from broker.server.authorization.access import GROUP, TOPIC, Access
+from broker.server.authorization.data import DENIED
+from broker.server.authorization.groups import (
+    GROUP_DENIED,
+    hiding_topics,
+    with_operations,
+)
+from broker.server.authorization.verdicts import OnEach, Verdict, with_code
+
+
+def check_streams_group_heartbeat(
+    access: Access, request: StreamsGroupHeartbeatRequest, api_version: int
+) -> Verdict:
+    """READ on the group, DESCRIBE on each topic of a topology that is sent.
+
+    The handler checks CREATE for the internal topics that are missing.
+    """
+    if not access.may(AclOperation.READ, GROUP, request.group_id):
+        return with_code(StreamsGroupHeartbeatResponse, GROUP_DENIED)
+    if request.topology is not None:
+        for name in sorted(topics_of(request.topology)):
+            if not access.may(AclOperation.DESCRIBE, TOPIC, name):
+                return with_code(StreamsGroupHeartbeatResponse, DENIED)
+    return None
+
+
+def topics_of(topology: Any) -> set[str]:
+    """Return all topics that a topology names; it is that of a heartbeat or of a description."""
+    return {
+        name
+        for each in topology.subtopologies or ()
+        for name in (
+            *each.source_topics,
+            *each.repartition_sink_topics,
+            *(topic.name for topic in each.repartition_source_topics),
+            *(topic.name for topic in each.state_changelog_topics),
+        )
+    }
+
+
+check_streams_group_describe = hiding_topics(
+    with_operations(
+        OnEach(
+            entries="group_ids",
+            operation=AclOperation.DESCRIBE,
+            kind=GROUP,
+            response=StreamsGroupDescribeResponse,
+            answers="groups",
+            name_of=str,
+            refuse=lambda name: DescribedGroup(
+                group_id=name, error_code=GROUP_DENIED, error_message=None
+            ),
+        )
+    ),
+    DescribedGroup,
+    lambda group: set() if group.topology is None else topics_of(group.topology),
+)

@@ -1,0 +1,101 @@
+"""Streams groups on a broker: members by our own codec, and Apache Kafka's tool and application."""
+
+from typing import Self
+
+import pytest
+
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from broker.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    TopicInfo,
+)
+from millrace.testing import LocalBroker
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.streams_group_scenario import as_task_ids, tasks_of, topology
+from tests.lib.waiting import until
+
+GROUP = "counter"
+QUICK = {"group.streams.initial.rebalance.delay.ms": 0}
+
+
+class Member:
+    """A member of the group that does as it is told."""
+
+    def __init__(self, bootstrap: str, member_id: str) -> None:
+        self.connection = RawConnection(bootstrap)
+        self.connection.find_coordinator(GROUP)
+        self.member_id = member_id
+        self.epoch = 0
+        self.active: frozenset[tuple[str, int]] = frozenset()
+
+    def beat(self, **changes: object) -> StreamsGroupHeartbeatResponse:
+        is_joining = self.epoch == 0
+        fields = {
+            "group_id": GROUP,
+            "member_id": self.member_id,
+            "member_epoch": self.epoch,
+            "active_tasks": as_task_ids(self.active),
+            "standby_tasks": [],
+            "warmup_tasks": [],
+            "process_id": self.member_id,
+            "topology": topology() if is_joining else None,
+            "rebalance_timeout_ms": 60_000 if is_joining else -1,
+        }
+        request = StreamsGroupHeartbeatRequest(**{**fields, **changes})
+        answer = self.connection.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, request)
+        assert isinstance(answer, StreamsGroupHeartbeatResponse)
+        if answer.error_code == ErrorCode.NONE:
+            self.epoch = answer.member_epoch
+            if answer.active_tasks is not None:
+                self.active = tasks_of(answer.active_tasks)
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.socket.close()
+
+    def has_all(self) -> bool:
+        self.beat()
+        return self.active == {("0", 0), ("0", 1), ("1", 0), ("1", 1)}
+
+
+def test_a_group_gets_its_internal_topics_its_tasks_and_a_description() -> None:
+    with LocalBroker(**QUICK) as broker:
+        broker.create_topic("orders", 2)
+        with Member(broker.bootstrap_servers, "a") as member:
+            until(member.has_all)
+            described = member.connection.ask(
+                ApiKey.STREAMS_GROUP_DESCRIBE, 0, StreamsGroupDescribeRequest(group_ids=[GROUP])
+            )
+        (group,) = described.groups  # type: ignore[attr-defined]
+        assert (group.group_state, len(group.members)) == ("Stable", 1)
+        (changelog,) = group.topology.subtopologies[1].state_changelog_topics
+        assert (changelog.name, changelog.partitions) == ("counts", 2)
+
+
+def test_what_prevents_the_creation_of_a_topic_is_told() -> None:
+    settings = {"offsets.topic.replication.factor": 1, **QUICK}
+    with LocalBroker(**settings) as broker:
+        broker.create_topic("orders", 2)
+        too_many = topology(state_changelog_topics=[TopicInfo(name="counts", replication_factor=9)])
+        with Member(broker.bootstrap_servers, "a") as member:
+            member.beat(topology=too_many)
+
+            def is_told() -> bool:
+                status = member.beat().status or ()
+                return any("Creation failed: counts (" in each.status_detail for each in status)
+
+            until(is_told)
+
+
+@pytest.mark.parametrize("epoch", [5, -1, -2, -9])
+def test_a_group_that_is_not_there_is_not_found_or_the_request_is_invalid(epoch: int) -> None:
+    with LocalBroker() as broker, Member(broker.bootstrap_servers, "a") as member:
+        code = member.beat(member_epoch=epoch, topology=None).error_code
+        wanted = ErrorCode.INVALID_REQUEST if epoch < -1 else ErrorCode.GROUP_ID_NOT_FOUND
+        assert code == wanted
