@@ -54,7 +54,7 @@ $(VENV)/.connectors: requirements/image.txt | $(VENV)/.core
 
 setup: $(VENV)/.dev ## make .venv with everything for work on the project
 
-ifneq ($(CONNECT)$(SHOP)$(ELASTICSEARCH),)
+ifneq ($(CONNECT)$(SHOP)$(ELASTICSEARCH)$(SECURE),)
 demo: $(VENV)/.connectors
 endif
 ifeq ($(LITE),1)
@@ -62,7 +62,7 @@ demo: $(VENV)/.core
 else
 demo: $(VENV)/.demo
 endif
-demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; CONNECT=1 with connectors though LITE; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=, SHOP=, ELASTICSEARCH=)
+demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; CONNECT=1 with connectors though LITE; SECURE=1 with TLS, passwords and least rights; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=, SHOP=, ELASTICSEARCH=)
 	@$(BIN)/python -m millrace demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end

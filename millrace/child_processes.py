@@ -9,7 +9,7 @@ services: they start sooner and share the memory of these modules.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -249,6 +249,8 @@ class Children:
     def __init__(self, log_folder: Path) -> None:
         self.environment: dict[str, str] = {}
         """Variables that every child gets."""
+        self.own_environment: Callable[[str], Mapping[str, str]] = lambda _: {}
+        """Returns the variables of one child, by its name."""
         self._log_folder = log_folder
         self._levels: list[list[Child]] = [[]]
 
@@ -271,7 +273,8 @@ class Children:
         self._log_folder.mkdir(parents=True, exist_ok=True)
         log_file = self._log_folder / f"{name}.log"
         log_file.unlink(missing_ok=True)
-        environment = {**self.environment, **options.pop("environment", {})}
+        own = {**self.own_environment(name), **options.pop("environment", {})}
+        environment = {**self.environment, **own}
         child = Child(name, log_file, environment=environment, **options)
         self._levels[-1].append(child)
         await child.start(module, *arguments, ready_seconds=ready_seconds)

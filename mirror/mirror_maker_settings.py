@@ -23,6 +23,14 @@ _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _PACKAGE: Final = "org.apache.kafka.connect.mirror"
 _CLIENT_KINDS: Final = ("consumer.", "producer.", "admin.")
 _CLIENT_SETTINGS: Final = ("bootstrap.servers", "security.protocol", "ssl.", "sasl.")
+ALLOWED_DIRECTORIES: Final = "file.allowed.directories"
+_STORES: Final = (
+    "ssl.truststore.location",
+    "ssl.keystore.location",
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+)
 _SECURITY: Final = ("security.protocol", "ssl.", "sasl.")
 _OF_WORKERS: Final = (
     "offset.",
@@ -146,7 +154,18 @@ class MirrorMakerSettings:
             "header.converter": _BYTES,
             **self._beginning(_OF_WORKERS),
             **self._of_cluster(pair.target),
+            ALLOWED_DIRECTORIES: self._directories(),
         }
+
+    def _directories(self) -> str:
+        """Return the directories of the key and trust stores that this file names.
+
+        Connectors may read these files: they get their settings from this file alone.
+        """
+        stores = (value for name, value in self.written.items() if name.endswith(_STORES))
+        own = (value.rpartition("/")[0] or "." for value in stores)
+        told = self.written.get(ALLOWED_DIRECTORIES, "").split(",")
+        return ",".join(dict.fromkeys(filter(None, (*map(str.strip, told), *own))))
 
     def connector(self, pair: Pair, name: str) -> Properties:
         """Return the settings of one of a flow's three connectors."""

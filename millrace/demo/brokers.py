@@ -14,6 +14,7 @@ from millrace.cluster_layout import (
     random_cluster_id,
     replication_settings,
 )
+from millrace.demo.security import DemoSecurity
 
 NODE_IDS = (1, 2, 3)
 STANDBY = "standby"
@@ -32,8 +33,10 @@ async def start_brokers(
     client_ports: Sequence[int],
     controller_ports: Sequence[int],
     http_ports: Sequence[int],
+    security: DemoSecurity | None = None,
 ) -> str:
     """Start the nodes at the same time; return the bootstrap servers."""
+    file = None if security is None else security.broker_file()
     clients = dict(zip(NODE_IDS, client_ports, strict=True))
     voters = dict(zip(NODE_IDS, controller_ports, strict=True))
     pages = dict(zip(NODE_IDS, http_ports, strict=True))
@@ -50,8 +53,11 @@ async def start_brokers(
                 "http.listener": f"127.0.0.1:{pages[node_id]}",
                 **SETTINGS,
             }
+            if file is not None:
+                settings["listeners"] = settings["listeners"].replace("PLAINTEXT", "SASL_SSL")
             name = f"broker-{node_id}"
-            group.create_task(_start_node(children, name, cluster_id, data_folder, settings))
+            settings["log.dirs"] = str(data_folder / name)
+            group.create_task(_start_node(children, name, cluster_id, settings, file))
     return ",".join(f"127.0.0.1:{port}" for port in clients.values())
 
 
@@ -71,19 +77,25 @@ async def start_standby(
         **SETTINGS,
         **replication_settings(1),
     }
-    await _start_node(children, STANDBY, random_cluster_id(), data_folder, settings)
+    settings["log.dirs"] = str(data_folder / STANDBY)
+    await _start_node(children, STANDBY, random_cluster_id(), settings)
     return f"127.0.0.1:{client_port}"
 
 
 async def _start_node(
-    children: Children, name: str, cluster_id: str, data_folder: Path, settings: Mapping[str, str]
+    children: Children,
+    name: str,
+    cluster_id: str,
+    settings: Mapping[str, str],
+    file: Path | None = None,
 ) -> None:
-    told = {**settings, "log.dirs": str(data_folder / name)}
-    overrides = (f"{key}={value}" for key, value in told.items())
+    """Start a node; `file` has its secret settings, which must not be on a command line."""
+    overrides = (f"{key}={value}" for key, value in settings.items())
     await children.start(
         name,
         "broker",
         "start",
+        *([] if file is None else [str(file)]),
         *(part for override in overrides for part in ("--override", override)),
         environment={"CLUSTER_ID": cluster_id},
         stop_seconds=_STOP_SECONDS,

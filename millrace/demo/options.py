@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from millrace.command_parser import CommandParser
@@ -13,6 +14,7 @@ _SWITCHES = {
     "lite": "without Spark, streams and the dashboard",
     "mirror": "with a second cluster that the mirror keeps alike",
     "connect": "with a Connect worker even when it is lite: a database and files, see --shop",
+    "secure": "with TLS, passwords, and a user with the least rights for each program",
 }
 _TEXTS = {
     "orders": "file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
@@ -32,6 +34,7 @@ class Options:
     lite: bool
     mirror: bool
     connect: bool
+    secure: bool
     orders: Path | None
     limit: int | None
     bootstrap: str
@@ -85,6 +88,10 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     orders = Path(found.orders) if found.orders else None
     if orders is not None and not orders.exists():
         parser.error(f"ORDERS: {orders} does not exist")
+    if found.secure and found.bootstrap:
+        parser.error("SECURE: only the demo's own brokers; for BOOTSTRAP there is COMMAND_CONFIG")
+    if found.secure and find_spec("cryptography") is None:
+        parser.error("SECURE: install millrace[security]")
     if found.command_config and not found.bootstrap:
         parser.error("COMMAND_CONFIG: the demo's own brokers need none; it goes with BOOTSTRAP")
     return Options(
@@ -92,6 +99,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         lite=found.lite,
         mirror=found.mirror,
         connect=found.connect or bool(found.shop or found.elasticsearch),
+        secure=found.secure,
         orders=orders,
         limit=found.limit,
         bootstrap=found.bootstrap,

@@ -34,6 +34,7 @@ from millrace.demo.options import Options
 from millrace.demo.orders import Scenery
 from millrace.demo.registry import RegistryReader
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
+from millrace.demo.security import DEMO, LOAD, MIRROR, DemoSecurity
 from millrace.demo.sending import Sender
 from millrace.demo.services import SERVICES, start_services
 from millrace.demo.shop import fill_shop
@@ -62,6 +63,7 @@ class Addresses:
     """Where everything is."""
 
     kafka: KafkaAccess
+    security: DemoSecurity | None
     urls: dict[str, str]
     analytics: Analytics | None
     mirror: Mirror | None
@@ -105,7 +107,9 @@ async def _start(
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
     children.environment = _links(ports, neighbours, is_whole=is_whole)
-    kafka, topics = await _start_kafka(options, display, children, ports, data_folder)
+    security = DemoSecurity(data_folder / "secrets") if options.secure else None
+    told = (options, display, children, data_folder)
+    kafka, topics = await _start_kafka(*told, ports, security)
     where = ["--bootstrap-servers", kafka.bootstrap_servers]
     children.begin_level()
     registry = await children.start(
@@ -124,8 +128,8 @@ async def _start(
         ports.services,
     )
     if connectors is not None:
-        told = (kafka.bootstrap_servers, registry.address, pages["connect"])
-        await start_worker(children, connectors, data_folder, *told)
+        addresses = (kafka.bootstrap_servers, registry.address, pages["connect"])
+        await start_worker(children, connectors, data_folder, *addresses)
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
@@ -135,24 +139,34 @@ async def _start(
         display.say(f"without Spark, streams and dashboard: {lacking}")
     mirror = None
     if options.mirror:
-        mirror = await start_mirror(children, kafka, data_folder, ports.mirror)
+        source = kafka if security is None else security.access(kafka.bootstrap_servers, MIRROR)
+        mirror = await start_mirror(children, source, data_folder, ports.mirror)
         urls |= mirror.urls
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
-    return Addresses(kafka, urls, analytics, mirror, connectors)
+    return Addresses(kafka, security, urls, analytics, mirror, connectors)
 
 
 async def _start_kafka(
-    options: Options, display: Display, children: Children, ports: "_Ports", data_folder: Path
+    options: Options,
+    display: Display,
+    children: Children,
+    data_folder: Path,
+    ports: "_Ports",
+    security: DemoSecurity | None,
 ) -> tuple[KafkaAccess, list[str]]:
     """Start the demo's own brokers, or make another cluster clean.
 
     Return how to reach it, and what programs are told that create topics.
     """
     if not options.bootstrap:
-        servers = await start_brokers(
-            children, data_folder, ports.brokers, ports.controllers, ports.pages
-        )
-        return kafka_access(servers), ["--replication-factor", str(REPLICATION_FACTOR)]
+        where = (ports.brokers, ports.controllers, ports.pages)
+        servers = await start_brokers(children, data_folder, *where, security)
+        topics = ["--replication-factor", str(REPLICATION_FACTOR)]
+        if security is None:
+            return kafka_access(servers), topics
+        children.own_environment = security.environment
+        await security.give_rights(servers, display)
+        return security.access(servers, DEMO), topics
     kafka = kafka_access(options.bootstrap, options.command_config)
     if options.command_config:
         children.environment = {**children.environment, VARIABLE: options.command_config}
@@ -283,11 +297,18 @@ async def _perform(
     display.say(
         f"more orders: {_own_command()} load --orders-url {addresses.urls['orders']} "
         f"--bootstrap-servers {addresses.kafka.bootstrap_servers} "
+        f"{_load_file(options, addresses.security)}"
         f"--registry-url {addresses.urls['registry']}"
     )
     display.say("serving until Ctrl-C")
     await asyncio.Event().wait()
     return 0
+
+
+def _load_file(options: Options, security: DemoSecurity | None) -> str:
+    """Return the option of `millrace load` for a secured cluster, with a space behind it."""
+    file = options.command_config if security is None else security.client_file(LOAD)
+    return f"--command-config {shlex.quote(file)} " if file else ""
 
 
 def _own_command() -> str:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import yaml
 
+EVERY = "*"
+"""As a name: every resource of the kind."""
 _FILE = "rights.yaml"
 _CLUSTER = "cluster"
 
@@ -30,7 +32,7 @@ class Right(NamedTuple):
     def covers(self, kind: str, name: str) -> bool:
         """Tell whether it is about a resource."""
         return kind == self.kind and (
-            name.startswith(self.name) if self.is_prefix else name == self.name
+            name.startswith(self.name) if self.is_prefix else self.name in (name, EVERY)
         )
 
 
@@ -45,7 +47,9 @@ def _rights(kinds: dict[str, dict[str, list[str]]]) -> Iterator[Right]:
     for kind, names in kinds.items():
         for name, operations in names.items():
             for operation in operations:
-                yield Right(kind, name.removesuffix("*"), name.endswith("*"), operation)
+                is_prefix = name.endswith("*") and name != EVERY
+                beginning = name.removesuffix("*") if is_prefix else name
+                yield Right(kind, beginning, is_prefix, operation)
 
 
 def command(principal: str, rights: tuple[Right, ...]) -> Iterator[str]:

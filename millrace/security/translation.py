@@ -49,7 +49,17 @@ def librdkafka_security(given: Mapping[str, str]) -> dict[str, str]:
                 translated |= translate(name, value, own)
             except StoreError as error:
                 raise ClientSettingsError(str(error)) from error
-    return translated
+    return _that_count(translated)
+
+
+def _that_count(translated: dict[str, str]) -> dict[str, str]:
+    """Leave out what the protocol has no use for; librdkafka would warn of it."""
+    protocol = translated.get("security.protocol", "SASL_SSL")
+    unused = (
+        *(() if protocol.startswith("SASL") else ("sasl.",)),
+        *(() if protocol.endswith("SSL") else ("ssl.",)),
+    )
+    return {name: value for name, value in translated.items() if not name.startswith(unused)}
 
 
 def _unchanged(name: str, value: str, _: Mapping[str, str]) -> dict[str, str]:

@@ -203,3 +203,10 @@ def test_properties_are_read_as_they_were_written(properties: dict[str, str]) ->
 def test_a_login_is_read_as_it_was_written(password: str) -> None:
     login = parse_jaas(login_text(PLAIN_MODULE, username="alice", password=password))
     assert login.options == {"username": "alice", "password": password}
+
+
+def test_what_the_protocol_has_no_use_for_is_left_out(settings: dict[str, str]) -> None:
+    found = librdkafka_security({**settings, "security.protocol": "PLAINTEXT"})
+    assert found == {"security.protocol": "PLAINTEXT"}
+    found = librdkafka_security({**settings, "security.protocol": "SSL"})
+    assert not [name for name in found if name.startswith("sasl.")]
