@@ -62,6 +62,7 @@ OWN_COMMANDS = {
     "demo": "run the whole order pipeline on this machine",
     "lab": "show what clusters do when something breaks: failover ...",
     "load": "send orders at a rate, tell what becomes of them",
+    "rights": "the least rights of each program on a cluster with access rules",
 }
 _OF_THE_PIPELINE = ("streams", "spark-job", "dashboard")
 GROUPS = {
@@ -73,7 +74,7 @@ GROUPS = {
     },
     "Kafka's tools, on any cluster": TOOLS,
     "The order pipeline": {
-        **{name: OWN_COMMANDS[name] for name in ("demo", "lab", "load")},
+        **{name: OWN_COMMANDS[name] for name in ("demo", "lab", "load", "rights")},
         "service": f"run one service: {', '.join(SERVICES)}",
         **{name: PROGRAMS[name][2] for name in _OF_THE_PIPELINE},
     },

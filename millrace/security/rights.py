@@ -4,6 +4,7 @@ They are rules of Kafka's kind: a principal is allowed an operation on a resourc
 whole (LITERAL) or a beginning (PREFIXED).
 """
 
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -52,13 +53,13 @@ def _rights(kinds: dict[str, dict[str, list[str]]]) -> Iterator[Right]:
                 yield Right(kind, beginning, is_prefix, operation)
 
 
-def command(principal: str, rights: tuple[Right, ...]) -> Iterator[str]:
+def commands(principal: str, rights: tuple[Right, ...]) -> Iterator[str]:
     """Return the commands that give a principal these rights, one for each resource."""
     by_resource: dict[tuple[str, str, bool], list[str]] = {}
     for each in rights:
         by_resource.setdefault(each[:3], []).append(each.operation)
     for (kind, name, is_prefix), operations in by_resource.items():
-        resource = "" if kind == _CLUSTER else f" {name}"
+        resource = "" if kind == _CLUSTER else f" {shlex.quote(name)}"
         yield " ".join(
             (
                 f"millrace acls --add --allow-principal {principal}",

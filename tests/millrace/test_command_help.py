@@ -33,6 +33,7 @@ SLIPS = {
     "demo": ("--lit-e", "--lite"),
     "load": ("--ordersurl", "--orders-url"),
     "lab": ("--hepl", "--help"),
+    "rights": ("--bootstrap-sever=x:1", "--bootstrap-server"),
     **{f"lab {name}": ("--patient-seconds", "--patience-seconds") for name in WALKS},
     "certificates": ("--hosts=a", "--host"),
     "up": ("--ephemera1", "--ephemeral"),
