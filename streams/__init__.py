@@ -1,15 +1,15 @@
-"""Stream processing with Faust over the pipeline's topics: a program of its own.
+"""A program that processes the pipeline's topics with Faust.
 
-`python -P -m streams` joins the consumer group `millrace-streams`, keeps its tables in RocksDB and
-in changelog topics, and answers questions about them over HTTP. Of this project it imports
-`schemas` and `common`.
+`python -P -m streams` joins the consumer group `millrace-streams`, stores its tables in RocksDB and
+in changelog topics, and serves views of them over HTTP. It imports `schemas`, `common` and
+`millrace.security`, and no other program.
 
-Where to start: `topologies` lists what runs. Every topology is one file (`order_flow`,
-`enrichment`, `order_bursts`, `product_sales`, `validation_latency`): pure functions on top, thin
-agents at the bottom, and it sees the world through `topology` and `records` only. What stream
-processors have and Faust has not is pure code beside them: `windows`, `sessions`, `joins`, and
-`testing` for a controlled clock. `around_faust/` makes each record count once, where Faust alone
-loses or repeats some. `views` and `web` answer.
+`topologies` lists everything that runs. Every topology is one file (`order_flow`, `enrichment`,
+`order_bursts`, `product_sales`, `validation_latency`) with functions without IO at the top and thin
+agents at the bottom; it uses only `topology` and `records`. Features that Faust lacks are separate
+modules without IO: `windows`, `sessions`, `joins`, and `testing` with a controlled clock.
+`around_faust/` ensures that each record counts once, where Faust alone loses or repeats records.
+`views` and `web` serve the views.
 """
 
 from common.http.certificates import read_when_needed

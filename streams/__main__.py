@@ -1,10 +1,10 @@
 """`python -P -m streams`: run until SIGTERM.
 
-The start has an order: HTTP first (so that probes are answered and the instance knows its own URL),
-then the topics, then Faust. One line on standard output says that records are handled. An app that
-crashes, or that hangs for a minute without being ready, is stopped and replaced by a new one in the
-same process: state is in the changelogs, so nothing is lost. On SIGTERM or SIGINT the positions are
-committed and the instance leaves the group.
+HTTP starts first, so that probes are answered and the instance knows its URL; then the topics, then
+Faust. A line on standard output reports that records are handled. An app that crashes, or that is
+not ready for a minute, is stopped and replaced by a new one in the same process; its state is in
+the changelogs, so nothing is lost. On SIGTERM or SIGINT the positions are committed and the
+instance leaves the group.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _COMMIT_LIMIT_SECONDS = 2.0
 
 
 class Program:
-    """The app that runs at the moment, and the one after it."""
+    """Runs an app, and replaces it when it fails."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -73,7 +73,7 @@ class Program:
                     replication_factor=self._settings.replication_factor,
                 )
             except AWAY as error:
-                log.warning("Kafka is not there, waiting for it error=%r", error)
+                log.warning("Kafka cannot be reached, waiting error=%r", error)
             else:
                 await self._run_app(url, replicas)
                 self._metrics.restarts.inc(not self._stopping.is_set())
@@ -82,7 +82,7 @@ class Program:
                     await self._stopping.wait()
 
     async def _run_app(self, url: str, replicas: int) -> None:
-        """Run one app until it crashes, hangs, or the program is told to stop."""
+        """Run one app until it crashes, hangs, or the program gets a signal to stop."""
         own_url = self._settings.advertised_url or url
         current = build_app(self._settings, own_url, self._metrics, replication_factor=replicas)
         self._current = current
@@ -94,7 +94,7 @@ class Program:
             await current.app.start()
             await self._watch(current, url)
             if self._stopping.is_set():
-                # What is not committed comes again and is known again; not worth a long wait.
+                # Uncommitted records come again and are recognized, so a long wait is not needed.
                 commit = spawn(current.delivery.commit())
                 await asyncio.wait({commit}, timeout=_COMMIT_LIMIT_SECONDS)
         except AWAY as error:
@@ -118,7 +118,7 @@ class Program:
             elif clock.now_seconds() - not_ready_since > _READY_LIMIT_SECONDS:
                 log.error("app is not ready in time, will be replaced")
                 return
-            # Readiness comes from Faust's own tasks, which tell nobody.
+            # Faust's own tasks change the readiness without a notification, so it is polled.
             await asyncio.sleep(_POLL_SECONDS)
 
     def _announce(self, url: str) -> None:
@@ -128,10 +128,10 @@ class Program:
             log.info("streams ready")
 
     async def _stop(self, current: Topologies) -> None:
-        """Stop an app; end the process when the app will not stop.
+        """Stop an app; end the process if the app does not stop.
 
-        Faust's consumer lives in a thread that waits for Kafka without end. An app that lingers
-        would keep its partitions, so none can take its place.
+        Faust's consumer runs in a thread that may wait for Kafka without limit. Such an app keeps
+        its partitions, so a new app could not replace it.
         """
         current.delivery.close()
         stopping = spawn(_stop_parts(current))
@@ -143,13 +143,13 @@ class Program:
 
 
 async def _stop_parts(current: Topologies) -> None:
-    """Stop all parts, also after an error of one: the next app has its own."""
+    """Stop all parts of an app, even if one raises an error."""
     try:
         async with AsyncExitStack() as parts:
             parts.push_async_callback(current.delivery.writer.close)
             parts.push_async_callback(current.delivery.log_reader.close)
             parts.push_async_callback(current.app.stop)
-    # Whatever a crashed app's parts raise: it is on its way out.
+    # The app has crashed, so its parts may raise any error.
     except Exception:
         log.exception("app did not stop cleanly")
 
@@ -162,7 +162,7 @@ def main() -> None:
         sys.argv[1:],
         os.environ,
     )
-    # Faust tells about every heartbeat.
+    # Faust logs every heartbeat.
     quiet = ("faust", "mode", "streams.around_faust.tables")
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
     calm_aiokafka()

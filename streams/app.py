@@ -1,9 +1,9 @@
 """The Faust app: its settings, its tables, its topologies.
 
-`build_app` makes a new one each time, so that an app that crashed can be replaced within the
-process and tests can have their own. Faust's own web server stays off, since it shows all table
-data; `streams.views` answers instead. Faust's own `exactly_once` is never used: it writes topics
-that it does not read outside of its transactions. Ours are in `streams.around_faust.writer`.
+`build_app` returns a new app each time, so that the process can replace a crashed app and each test
+can have its own. Faust's web server is off, because it shows all data of tables; `streams.web`
+serves the views. Faust's `exactly_once` is not used, because it writes to topics that it does not
+read outside of its transactions; `streams.around_faust.writer` has the transactions.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Topologies:
 def build_app(
     settings: Settings, own_url: str, metrics: Metrics, *, replication_factor: int = 1
 ) -> Topologies:
-    """Declare everything; nothing is started and no connection is made."""
+    """Declare all tables and agents; start nothing and open no connection."""
     session_seconds = settings.session_timeout_ms / 1000
     app = CommittedApp(
         settings.application_id,
@@ -58,13 +58,13 @@ def build_app(
         producer_linger=0,
         broker_session_timeout=session_seconds,
         broker_heartbeat_interval=min(3.0, session_seconds / 3),
-        # Must be longer than the session, or Faust cuts its own fetches short.
+        # This must be longer than the session, or Faust aborts its own fetches.
         broker_request_timeout=max(20.0, session_seconds + 5),
         producer_request_timeout=10.0,
         consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         stream_wait_empty=False,
-        # A store that is ahead of its changelog (another cluster, a changelog made anew) would end
-        # the app; `tables` makes it equal to the changelog whatever it holds.
+        # Faust would end the app if a store is ahead of its changelog (another cluster, a recreated
+        # changelog); `tables` makes every store equal to its changelog.
         recovery_consistency_check=False,
         web_enabled=False,
         web_tables_enabled=False,

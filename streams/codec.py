@@ -1,7 +1,7 @@
 """Events as bytes and back, by the names of their schemas.
 
-A registry that is away raises RegistryAwayError, and `delivery` tries again: no record is set
-aside for that.
+If the registry cannot be reached, these functions raise RegistryAwayError and `delivery` retries:
+no record becomes a dead letter for that reason.
 """
 
 from typing import Any

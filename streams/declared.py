@@ -1,4 +1,4 @@
-"""The group and the topics of this program, under the name that it has by itself."""
+"""The consumer group and the topics of this program, with its default name."""
 
 from common.processing.declared import Declared
 from streams.settings import Settings

@@ -1,10 +1,11 @@
 """Orders with their customer's level, and one topic per level.
 
-The level is a table-table join by customer: the agreed level of the customer's record (topic
-`customers`), else the one that the sum of VALIDATED orders earns. The order then looks its customer
-up in the same row: a stream-table join, right because `streams-orders-by-customer` and `customers`
-are keyed alike and have the same number of partitions. An order gets the level its customer has at
-that moment: two orders of one customer that come at the same time may be handled in either order.
+The level is a table-table join by customer: the agreed level in the customer's record (topic
+`customers`), or else the level for the sum of VALIDATED orders. An order then reads its customer's
+level from the same row. This is a stream-table join, which is correct because
+`streams-orders-by-customer` and `customers` have the same keys and the same number of partitions.
+An order gets the customer's level at that moment. Two orders of one customer that arrive at the
+same time may be handled in either order.
 """
 
 from decimal import Decimal
@@ -35,7 +36,7 @@ _NOTHING_SPENT = {"orders": 0, "revenue": "0", "by_level": {}}
 
 
 def level_of(customer: Row | None, spending: Row | None) -> str:
-    """Join both tables: the agreed level, else the one that the spending earns."""
+    """Join both tables: return the agreed level, or else the level for the spending."""
     if customer and customer["level"]:
         return str(customer["level"])
     spent = Decimal(spending["revenue"]) if spending else Decimal()
@@ -43,7 +44,7 @@ def level_of(customer: Row | None, spending: Row | None) -> str:
 
 
 def see_customer(row: Row | None, event: Event, origin: Origin) -> Step:
-    """Take over what is known of the customer."""
+    """Store the data of a customer's record in the row."""
     if is_applied(row, origin):
         return Step()
     known = {name: event[name] for name in ("name", "country", "level")}
@@ -51,7 +52,7 @@ def see_customer(row: Row | None, event: Event, origin: Origin) -> Step:
 
 
 def see_order(row: Row | None, event: Event, origin: Origin) -> Step:
-    """Route a new order by level; let a VALIDATED one count for the next."""
+    """Send a new order to its level's topic; add a VALIDATED order to the spending."""
     if is_applied(row, origin):
         return Step()
     spending: Row = (row or {}).get("right") or _NOTHING_SPENT

@@ -1,13 +1,13 @@
-"""Joins: pure. Faust declares `join`, `left_join` and the rest; each raises NotImplementedError.
+"""Joins without IO. Faust's `join`, `left_join` and so on raise NotImplementedError.
 
-**Stream-stream**, windowed: records of two streams with the same key meet when their event times
-are at most `within_ms` apart, whichever comes first. Both sides are kept until stream time is
-`within_ms` plus the grace period past them. A left record that never met a right one comes out
-alone when its time is over (the left outer join without the early, later withdrawn results).
+**Stream-stream**, windowed: two records with the same key are joined if their event times are at
+most `within_ms` apart, whichever arrives first. Both sides are stored until stream time is
+`within_ms` plus the grace period after them. A left record without a partner is a result alone when
+its time is over (a left outer join without early results that are withdrawn later).
 
-**Table-table**: both sides are kept by key; when either changes, the joined row is made anew.
+**Table-table**: both sides are stored by key; when one changes, the joined row is computed again.
 
-Both keep plain JSON per key, so a row lies in one table of the co-partitioned topics.
+Both store plain JSON per key, so one row in a table of the co-partitioned topics has all of it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True, kw_only=True)
 class StreamJoin:
-    """How far apart two records may be, and how late one may come."""
+    """The largest distance of two records, and the grace period for late ones."""
 
     within_ms: int
     grace_ms: int = 0
@@ -39,9 +39,9 @@ class Joined(NamedTuple):
 def join_streams(
     join: StreamJoin, state: State | None, side: Side, event_ms: int, value: Any
 ) -> Joined:
-    """Add one record to its side; return what it meets and what its time puts out.
+    """Add one record to its side; return its partners, and left records whose time is over.
 
-    A side is a list of [event time, value, number of partners met].
+    A side is a list of [event time, value, number of partners].
     """
     before = state or {"time": event_ms, "left": [], "right": []}
     stream_time_ms = max(before["time"], event_ms)
@@ -71,8 +71,8 @@ def join_tables(
 ) -> State:
     """Replace one side of a row (None deletes it) and join it with the other.
 
-    `joiner` gets both sides, None for one that is missing: so inner, left and outer joins are
-    the joiner's choice.
+    `joiner` gets both sides, with None for a missing one, and so decides between an inner, left
+    and outer join.
     """
     both = {**(row or {"left": None, "right": None}), side: value}
     return {**both, "joined": joiner(both["left"], both["right"])}

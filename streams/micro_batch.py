@@ -1,9 +1,9 @@
-"""The effects of some records of one table's reader. Pure.
+"""The collected effects of a batch of records from one reader. No code here does IO.
 
-Records are handled one after the other, and each sees the rows of those before it. Their output and
-rows are collected here and committed in one transaction with the positions behind the records. So
-after a crash either nothing of it is there, and the records come again, or all of it. Of several
-rows of one key only the last is written.
+Records are handled one after the other, and each handler sees the rows of the records before. Their
+output and rows are collected here, and committed in one transaction together with the positions
+after the records. So after a crash either all of it exists, or nothing, and then the records are
+read again. If a key has several new rows, only the last is written.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from streams.records import Row
 
 
 class Message(NamedTuple):
-    """A record as it goes out; without a partition its key decides."""
+    """A record to send; without a partition the key decides it."""
 
     topic: str
     key: bytes
@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """One step of one record: the new row of this key (None: unchanged), and what to send."""
+    """One step of a record: the new row of this key (None: unchanged), and the records to send."""
 
     key: str
     row: Row | None
@@ -32,22 +32,22 @@ class Effect(NamedTuple):
 
 
 RowKey = tuple[int, str]
-"""Partition and key."""
+"""The partition and the key of a row."""
 
 
 @dataclass
 class MicroBatch:
-    """Collects; `messages` are what to send, `rows` what to write."""
+    """Collects effects: `messages` are the records to send, `rows` the rows to write."""
 
     messages: list[Message] = field(default_factory=list)
     rows: dict[RowKey, Row] = field(default_factory=dict)
 
     def row(self, partition: int, key: str) -> Row | None:
-        """Return a row that a record of this batch has made, the last one of its key."""
+        """Return the last row of a key that this batch has made."""
         return self.rows.get((partition, key))
 
     def add(self, partition: int, effects: Iterable[Effect]) -> None:
-        """Take in what one record came to, in the order of its steps."""
+        """Add the effects of one record, in the order of its steps."""
         for effect in effects:
             self.messages += effect.messages
             if effect.row is not None:

@@ -1,9 +1,9 @@
 """A fraud pattern: more than two orders of one customer within 30 seconds of event time.
 
-Three orders are a burst when the last came less than 30 s after the first. An order is flagged
-when it belongs to any burst, whatever order the three arrived in, as long as none comes later than
-the grace period. So a fixed window will not do: the span may lie anywhere. The row keeps the orders
-of the last 30 s plus grace. It also keeps the customer's sessions (`streams.sessions`).
+Three orders are a burst if less than 30 s pass between the first and the last. An order is flagged
+if it belongs to any burst, in whatever sequence the events arrive, unless one is later than the
+grace period. A fixed window cannot detect this, because the 30 s may begin at any time. The row has
+the orders of the last 30 s plus the grace period, and the customer's sessions (`streams.sessions`).
 """
 
 from bisect import insort
@@ -35,7 +35,7 @@ Moment = list[Any]  # [ordered_at in ms, order id, is flagged]
 
 
 def find_burst(recent: list[Moment]) -> list[int]:
-    """Return the places of all orders that belong to a burst; `recent` is sorted by time."""
+    """Return the indexes of all orders that belong to a burst; `recent` is sorted by time."""
     found: set[int] = set()
     for first in range(len(recent) - MORE_THAN):
         last = first + MORE_THAN
@@ -45,7 +45,7 @@ def find_burst(recent: list[Moment]) -> list[int]:
 
 
 def see_order(row: Row | None, event: Event, origin: Origin, grace_ms: int) -> Step:
-    """Look at a new order together with those around it; alert for each order once."""
+    """Check a new order together with those near it in time; send one alert for each order."""
     if event["state"] != "CREATED" or is_applied(row, origin):
         return Step()
     ordered_at_ms = to_ms(event["ordered_at"])

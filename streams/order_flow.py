@@ -1,13 +1,13 @@
-"""Sends orders on by customer and by product.
+"""Repartition orders by customer and by product.
 
-Tables and windows need all records of a key in one partition, and `orders` is keyed by order id. So
-each event goes on keyed by customer (the same bytes), and a VALIDATED order also as one sale per
-product. Both topics have as many partitions as `orders`, `customers` and the changelogs: Faust
-joins by partition number.
+Tables and windows need all records of a key in one partition, but the key of `orders` is the order
+id. So each event is sent again with the customer as its key (and the same bytes), and a VALIDATED
+order also as one sale per product. Both topics have as many partitions as `orders`, `customers` and
+the changelogs, because Faust joins by partition number.
 
-An event is known by (order id, version). The table keeps each order's last version, so an event
-that was written to `orders` twice goes on once. Its changelog forgets with `orders` itself, after
-seven days: later than that no event can be there twice.
+An event is identified by (order id, version). The table stores each order's last version, so an
+event that was written to `orders` twice is sent once. Its changelog has the same retention as
+`orders`, seven days.
 """
 
 import json
@@ -30,7 +30,7 @@ READER = "order-flow"
 
 
 def spread(row: Row | None, event: Event, value: bytes, origin: Origin) -> Step:
-    """Send an event on unless its version was seen."""
+    """Send an event again with its new key, unless its version was seen."""
     if row is not None and event["version"] <= row["version"]:
         return Step()
     outgoing = [Outgoing(ORDERS_BY_CUSTOMER, event["customer_id"], value, origin=origin)]
@@ -64,7 +64,7 @@ def sales(event: Event, origin: Origin) -> list[Outgoing]:
 
 
 def add_agents(runtime: Runtime[TableT], table: TableT) -> None:
-    """Declare the agent; its body decodes, calls the pure function, and hands over."""
+    """Declare the agent; its body decodes, calls the pure function, and passes the steps on."""
 
     async def on_order(record: Record) -> None:
         event = await runtime.codec.decode("orders/order_event", record.value)

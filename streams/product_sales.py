@@ -1,8 +1,8 @@
 """Orders, units and revenue by product, in tumbling and hopping windows of event time.
 
-Counted are VALIDATED orders, at the time they were ordered. A row holds both kinds of windows, the
-totals of all time and the last closed windows, so one record changes one row: there is no moment
-at which one window has it and the other has not. A late event still counts in the totals.
+VALIDATED orders count at their `ordered_at`. A row contains both kinds of windows, the totals and
+the last closed windows. So one record changes only one row, and all windows count it at the same
+moment. A late event still counts in the totals.
 """
 
 import json

@@ -1,14 +1,14 @@
-"""What flows between topologies: topics, origins, steps. Pure.
+"""The data between topologies: topics, origins, steps. No code here does IO.
 
-**Origin.** A record that a topology makes out of another carries where it came from,
-`orders-3:1712`, in the header `millrace-origin`. Reading `orders` again after a crash sends
-such records again; they have the same origin, and the offsets of one origin partition arrive in
-rising order but for such repeats. So a row that keeps the highest offset it has applied from
-each origin partition knows every repeat, exactly, with a state bounded by the number of
-partitions. A record of a topic that we did not make ourselves is its own origin.
+**Origin.** A record that a topology makes from another record has the source's position,
+`orders-3:1712`, in the header `millrace-origin`. After a crash `orders` is read again and such
+records are sent again, with the same origin. Apart from such repeats, the offsets of one origin
+partition arrive in rising order. So a row that stores the highest applied offset of each origin
+partition recognizes every repeat, and its state is bounded by the number of partitions. A record
+of a topic that this program does not write is its own origin.
 
-**Step.** A topology's function takes a row (or None) and an event and returns a `Step`: the row
-as it is now and the records to send. It changes nothing and waits for nothing.
+**Step.** A topology's function takes a row (or None) and an event and returns a `Step`: the new row
+and the records to send. It changes no state and does no IO.
 """
 
 import re
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from schemas import topics
 
-# Of schemas that have more than version 1.
+# The versions of schemas that have more than one.
 NEWEST_VERSION = {"customers/customer": 2}
 ORIGIN_HEADER = "millrace-origin"
 _WRITTEN_ORIGIN = re.compile(rb"([A-Za-z0-9._-]+):([0-9]{1,19})")
@@ -36,7 +36,7 @@ Event = dict[str, Any]
 
 
 class Origin(NamedTuple):
-    """The partition a record came from at first, and its offset there."""
+    """The partition and offset of the record from which a record was first made."""
 
     source: str
     offset: int
@@ -48,9 +48,9 @@ class Origin(NamedTuple):
 def origin_of(
     headers: Iterable[tuple[str, bytes]], topic: str, partition: int, offset: int
 ) -> Origin:
-    """Return the origin that the headers name, else the record's own place.
+    """Return the origin in the headers, or else the record's own position.
 
-    A header that no topology wrote names no origin.
+    A header that no topology can have written is ignored.
     """
     for name, value in headers:
         found = _WRITTEN_ORIGIN.fullmatch(value or b"") if name == ORIGIN_HEADER else None
@@ -60,7 +60,7 @@ def origin_of(
 
 
 def is_applied(row: Row | None, origin: Origin) -> bool:
-    """Return whether the row holds this record already."""
+    """Return whether this record was applied to the row already."""
     applied: int = (row or {}).get("applied", {}).get(origin.source, -1)
     return origin.offset <= applied
 

@@ -1,12 +1,12 @@
-"""Session windows in event time: pure.
+"""Session windows in event time. No code here does IO.
 
-A session is a run of a key's events with at most `gap_ms` between neighbours. An event may begin
-one, lengthen one, or join two into one: that is why sessions need a merge and Faust, which has no
-session windows, cannot build them from its own. A session takes events until stream time is
-more than gap and grace past its end; an event whose session would have ended before that is late.
+A session is a sequence of a key's events with at most `gap_ms` between neighbours. An event may
+begin a session, extend one, or merge two; Faust has neither session windows nor a merge of windows.
+A session accepts events until stream time is more than the gap plus the grace period after its end.
+An event that belongs to a session closed by then is late.
 
-State is plain JSON: `{"time": ms, "late": count, "open": [[start, end, value], ...]}`, sorted, with
-more than `gap_ms` between any two.
+The state is plain JSON: `{"time": ms, "late": count, "open": [[start, end, value], ...]}`, sorted,
+with more than `gap_ms` between two sessions.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Added(NamedTuple):
 def add(
     state: State | None, event_ms: int, value: Any, *, gap_ms: int, grace_ms: int, merge: Merge
 ) -> Added:
-    """Put one event into the session it belongs to; close those whose time is over."""
+    """Add one event to its session; close the sessions whose time is over."""
     before = state or {"time": event_ms, "late": 0, "open": []}
     stream_time_ms = max(before["time"], event_ms)
     is_late = event_ms + gap_ms + grace_ms < stream_time_ms and not _touching(

@@ -10,7 +10,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.records = Counter(
             "millrace_streams_records",
-            "Records delivered, by what became of them",
+            "Delivered records by result",
             ["topic", "verdict"],
             registry=self.registry,
         )
@@ -22,7 +22,7 @@ class Metrics:
         )
         self.lag = Gauge(
             "millrace_streams_lag",
-            "Records of the held partitions that are not handled yet",
+            "Records of the assigned partitions that are not handled yet",
             ["topic"],
             registry=self.registry,
         )

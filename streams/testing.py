@@ -1,16 +1,15 @@
 """Topologies without Kafka, under a clock that the test moves.
 
-Kafka Streams has a TopologyTestDriver; Faust's `test_context` runs one agent, with the wall
-clock. Here all topologies run against lists (topics) and dicts (tables): what one sends the
-next reads, in a fixed order, so a run is repeatable to the last byte. The clock gives the
-timestamps of records that are sent and moves only by `advance`; event times are the events'
-own.
+Kafka Streams has a TopologyTestDriver; Faust's `test_context` runs only one agent, with the wall
+clock. This driver runs all topologies with lists as topics and dicts as tables. Records are read in
+a fixed order, so a run can be repeated byte by byte. The clock sets the timestamps of sent records
+and moves only by `advance`; event times come from the events.
 
-Records are handled in micro-batches, up to `batch_records` of each partition in one. A driver may
-be told to crash after some number of effects (a record sent, a row written). A batch is one
-transaction, so after a crash none of it is there and the positions are unchanged, as after a kill.
-Where the position is not committed with it (`loses_positions`: another reader of the topic is
-slower) the records come again though all of it is there. `recover` goes on after a crash.
+Records are handled in micro-batches of up to `batch_records` of each partition. The driver can
+crash after a given number of effects (a sent record, a written row). A batch is one transaction, so
+after a crash none of it exists and the positions are unchanged, as after a kill. With
+`loses_positions` the batch is committed but not its position, as happens when another reader of the
+topic is slower; its records then come again. `recover` continues after a crash.
 """
 
 from collections import defaultdict
@@ -30,11 +29,11 @@ from streams.topology import Handle, Record
 
 
 class CrashError(Exception):
-    """The process was killed here."""
+    """The simulated process was killed."""
 
 
 class LocalCodec:
-    """Avro as on the wire, with schema ids of its own instead of a registry's."""
+    """Avro in the wire format, with schema ids that need no registry."""
 
     def __init__(self) -> None:
         self._writers: dict[tuple[str, int], EventWriter] = {}
@@ -58,7 +57,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 @dataclass
 class LocalTable:
-    """Rows by partition and key; the driver says which partition is current."""
+    """Rows by partition and key; the driver sets the current partition."""
 
     name: str
     partition: int = 0
@@ -70,9 +69,9 @@ class LocalTable:
         return self.rows[self.partition].get(key) if made is None else made
 
     def all_rows(self) -> dict[str, Row]:
-        """Give the rows of all partitions by key.
+        """Return the rows of all partitions by key.
 
-        Raises AssertionError for a key that lies on several: one row would stand for all of them.
+        Raise AssertionError if several partitions have the same key.
         """
         found: dict[str, Row] = {}
         for partition, rows in self.rows.items():
@@ -96,7 +95,7 @@ class _Agent:
 
 
 class TopologyDriver:
-    """Runs every topology; `send` puts a record in, `run` handles all there is to handle."""
+    """Runs all topologies: `send` adds a record to a topic, `run` handles all records."""
 
     def __init__(
         self, settings: Settings | None = None, *, now_ms: int = 0, batch_records: int = 1
@@ -115,7 +114,7 @@ class TopologyDriver:
         self._agents: list[_Agent] = []
         add_topologies(self, self.tables, settings or Settings())
 
-    # -- what a test does
+    # -- for tests
 
     def advance(self, duration_ms: int) -> None:
         assert duration_ms >= 0, duration_ms
@@ -125,19 +124,19 @@ class TopologyDriver:
         self._append(topic, key, value, [])
 
     def run(self) -> None:
-        """Handle records until none is left, each reader in turn."""
+        """Handle records until none is left; the readers take turns."""
         while any(self._run_batch(agent) for agent in self._agents):
             pass
 
     def recover(self) -> None:
-        """Go on after a crash: tables and topics are kept, the records in hand are dropped."""
+        """Continue after a crash: keep tables and topics, drop the records in progress."""
         self.crash_after = None
         self.run()
 
     def records(self, topic: str) -> list[Record]:
         return [record for partition in self.topics[topic] for record in partition]
 
-    # -- what a topology does
+    # -- for topologies
 
     def add_agent(self, reader: str, topic: str, table: LocalTable, handle: Handle) -> None:
         self._agents.append(_Agent(reader, topic, table, handle))
@@ -146,7 +145,7 @@ class TopologyDriver:
         messages = [self._message(outgoing) for outgoing in step.outgoing]
         self._effects.append(Effect(key, step.row, messages))
 
-    # -- within
+    # -- internal
 
     def _message(self, outgoing: Outgoing) -> Message:
         value = outgoing.value
@@ -168,7 +167,7 @@ class TopologyDriver:
                 raise CrashError
 
     def _run_batch(self, agent: _Agent) -> bool:
-        """Handle some records, if there are any; the positions move when all is done."""
+        """Handle a batch of records, if there are any; the positions move at its end."""
         table, batch = agent.table, MicroBatch()
         table.batch = batch
         taken = {number: self._next_of(agent, number) for number in _ALL}
@@ -198,7 +197,7 @@ _ALL = range(PARTITION_COUNT)
 
 
 def _finish(work: Any) -> None:
-    """Run a coroutine that waits for nothing to its end, without an event loop."""
+    """Run a coroutine that never waits to its end, without an event loop."""
     assert isinstance(work, Coroutine)
     try:
         work.send(None)

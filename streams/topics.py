@@ -1,6 +1,6 @@
-"""The topics this program reads and writes.
+"""The topics that this program reads and writes.
 
-Topics whose keys must meet have the same number of partitions: Faust joins by partition number.
+Topics that are joined have the same number of partitions, because Faust joins by partition number.
 """
 
 from common.kafka.topics import COMPACT, WEEK, Topic

@@ -1,4 +1,4 @@
-"""All topologies, with the tables they write: what runs is listed here."""
+"""The list of all topologies that run, with their tables."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from streams import (
 from streams.settings import Settings
 from streams.topology import Runtime, TableT
 
-# Tables with a row per order forget when the orders themselves are forgotten.
+# Rows of single orders are deleted at the same time as the orders themselves.
 TABLES = {
     "order-versions": {"cleanup.policy": "compact,delete", **WEEK},
     "customers": COMPACT,

@@ -1,7 +1,7 @@
-"""The interface of a topology: records come, rows are looked up, steps are applied.
+"""The interface between a topology and its runtime: records, rows and steps.
 
-Two things stand behind it: `around_faust` (Kafka, Faust, RocksDB), and `testing` (lists and dicts,
-and a clock that the test moves). A topology cannot tell which.
+There are two runtimes: `around_faust` (Kafka, Faust, RocksDB), and `testing` (lists, dicts and a
+clock that the test moves). A topology does not depend on which one runs it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ class MalformedRecordError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """A delivered record, and the generation of the assignment it was delivered under."""
+    """A delivered record, and the generation of the assignment at its delivery."""
 
     topic: str
     partition: int
@@ -34,7 +34,7 @@ Handle = Callable[[Record], Awaitable[None]]
 
 
 class Table(Protocol):
-    """Rows by key; within a handler, those of the record's partition."""
+    """Rows by key; in a handler, the rows of the record's partition."""
 
     @property
     def name(self) -> str: ...

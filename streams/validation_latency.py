@@ -1,13 +1,13 @@
-"""How long orders wait for their verdict: CREATED to decision, live.
+"""The time from CREATED to the decision of each order.
 
-A windowed stream-stream join by order id of `orders` (CREATED, at `created_at`) and
-`order-decisions` (at the record's timestamp: the decision has no time of its own). Each pair's
-latency goes into a histogram per minute. Rows of the same table: one per order with its half of
-the join, and one per partition, `#<partition>`, with the histograms.
+This is a windowed stream-stream join by order id of `orders` (CREATED, at `created_at`) and
+`order-decisions` (at the record's timestamp, because a decision has no time field). The latency of
+each pair is added to a histogram per minute. The table has a row for each order, with its side of
+the join, and a row `#<partition>` for each partition, with the histograms.
 
-Two rows change for one record, and a crash may come between. The histogram is written first and
-marks the record as applied; the order's row follows. When the record comes again the histogram
-knows it, and the order's row is brought to the same state. So a latency counts once.
+One record changes two rows. The histogram is the first of them and marks the record as applied. If
+the record comes again, the histogram does not change, and the order's row gets the same state a
+second time. So a latency counts once.
 """
 
 from bisect import bisect_left
@@ -34,9 +34,9 @@ Histogram = dict[str, Any]
 
 
 def join_order(row: Row | None, side: joins.Side, at_ms: int) -> tuple[Row, list[int]]:
-    """Add one half of an order; return its row and the latency if this made it whole.
+    """Add one side of an order; return its row, and the latency if both sides are now known.
 
-    A half that is there already changes nothing: a repeated decision is no second latency.
+    A side that is known already changes nothing: a repeated decision is not a second latency.
     """
     if row is not None and row[side]:
         return row, []
@@ -47,7 +47,7 @@ def join_order(row: Row | None, side: joins.Side, at_ms: int) -> tuple[Row, list
 def count(
     row: Row | None, latencies_ms: list[int], decided_at_ms: int, origin: Origin
 ) -> Row | None:
-    """Return the partition's histograms with these latencies, or None if they are in already."""
+    """Return the partition's histograms with these latencies; None if they were added already."""
     if not latencies_ms or is_applied(row, origin):
         return None
     minute = str(decided_at_ms // 60_000 * 60_000)
@@ -82,7 +82,7 @@ def merge(one: Histogram, other: Histogram) -> Histogram:
 
 
 def percentile_ms(histogram: Histogram, share: float) -> int | None:
-    """Return the upper bound of the bucket in which this share is reached; None when empty."""
+    """Return the upper bound of the bucket in which this share is reached; None if empty."""
     wanted = share * histogram["count"]
     seen = 0
     for bound_ms, number in zip(
@@ -95,7 +95,7 @@ def percentile_ms(histogram: Histogram, share: float) -> int | None:
 
 
 def add_agents(runtime: Runtime[TableT], table: TableT) -> None:
-    """Declare the agents of both sides; the runtime lets one at a time touch a partition."""
+    """Declare the agents of both sides; only one of them handles a partition at a time."""
 
     async def see(record: Record, order_id: str, side: joins.Side, at_ms: int) -> None:
         row, latencies_ms = join_order(table.row(order_id), side, at_ms)

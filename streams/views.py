@@ -1,8 +1,8 @@
-"""What the tables say, as JSON: pure.
+"""Views of the tables as JSON. No code here does IO.
 
-A view of one key is a `show_*` of its row. A view of all keys is made in two steps, since each
-instance holds some of the partitions: `local_*` reduces the rows of one instance, `merge_*`
-puts the parts of all instances together. Money is a decimal string, times are milliseconds.
+A view of one key is a `show_*` of its row. A view of all keys has two steps, because each instance
+has some of the partitions: `local_*` reduces the rows of one instance, `merge_*` merges the parts
+of all instances. Money is a decimal string, times are milliseconds.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ def show_product(product_id: str, row: Row) -> Row:
 
 
 def local_products(rows: Rows) -> Part:
-    """Keep the products with the most revenue, and the sums over all."""
+    """Merge the parts: the products with the most revenue, and the sums over all products."""
     found = [{"product_id": key, **row["total"]} for key, row in rows]
     return {
         "products": _top(found),

@@ -1,9 +1,9 @@
-"""The views over HTTP, answered by whichever instance is asked.
+"""The views over HTTP; every instance can answer every request.
 
-A view of one key is passed on to the instance that holds the key's partition (Faust's router
-knows where the group's leader put it). A view of all keys asks every instance for its part and
-merges. While partitions move or state is restored the answer is 503 with `Retry-After`, never
-half of the truth: each part says which partitions it speaks for, and together they must be all.
+A request for one key is forwarded to the instance that has the key's partition, which Faust's
+router knows. A request for all keys collects a part from every instance and merges the parts. While
+partitions move or state is restored, the answer is 503 with `Retry-After`, never an incomplete
+result: each part lists its partitions, and all partitions together must be complete.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ _SUMMARIES: dict[str, tuple[str, Any, Any]] = {
 }
 
 _LINKS = (
-    Link("/v1/products", "/v1/products", "what sells best, by product and window"),
-    Link("/v1/levels", "/v1/levels", "how many customers have spent how much"),
+    Link("/v1/products", "/v1/products", "the products with the most sales, by window"),
+    Link("/v1/levels", "/v1/levels", "customers by level of spending"),
     Link("/v1/alerts", "/v1/alerts", "customers who order in bursts"),
-    Link("/v1/latency", "/v1/latency", "how long validation takes"),
-    Link("/v1/instances", "/v1/instances", "which instance holds which partition"),
+    Link("/v1/latency", "/v1/latency", "the time from an order to its verdict"),
+    Link("/v1/instances", "/v1/instances", "the partitions of each instance"),
 )
 _STEPS = (
     Step("Ask for one product, or one customer.", "curl -s {origin}/v1/products/85123A"),
@@ -51,11 +51,11 @@ _STEPS = (
 )
 
 Current = Callable[[], Topologies | None]
-"""Returns the app that runs, or None while there is none."""
+"""Returns the running app, or None."""
 
 
 class Views:
-    """The handlers, bound to the app that runs at the moment."""
+    """The handlers, which use the app that is running at the time of a request."""
 
     def __init__(self, current: Current, metrics: Metrics, http: aiohttp.ClientSession) -> None:
         self._current = current
@@ -94,14 +94,14 @@ class Views:
         return await self._of_key(request, "product-sales", show)
 
     async def missing(self) -> list[str]:
-        """Return what stands between the program and its work."""
+        """Return the reason why the program is not ready; None if it is ready."""
         return [] if self._is_open() else [_STATE]
 
     def _is_open(self) -> bool:
         current = self._current()
         return current is not None and current.delivery.is_open
 
-    # -- within
+    # -- internal
 
     def _running(self) -> Topologies:
         current = self._current()
@@ -123,7 +123,7 @@ class Views:
         if partition in table.active_partitions():
             shown = show(current, key, partition)
             if shown is None:
-                raise ProblemError(404, f"nothing is known of {key}")
+                raise ProblemError(404, f"there are no data for {key}")
             return web.json_response(shown)
         if request.query.get("scope") == LOCAL:
             raise unavailable("the key's partition is moving")
@@ -152,7 +152,7 @@ class Views:
             answers = [own, *await self._ask_others(current, request.path)]
             spoken_for = sorted(number for answer in answers for number in answer["partitions"])
             if spoken_for != list(range(PARTITION_COUNT)):
-                raise unavailable(f"partitions are moving, found {spoken_for}")
+                raise unavailable(f"partitions are moving, answers came only for {spoken_for}")
             return web.json_response(merge([answer["part"] for answer in answers]))
 
         return handler

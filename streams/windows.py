@@ -1,15 +1,15 @@
-"""Windows in event time with grace: pure.
+"""Windows in event time with a grace period. No code here does IO.
 
-Faust's windows expire by the wall clock, so a replay of last year's orders would lose them at once;
-they have no grace period, and what a closed window held is never told. Here time is the events'
-own: *stream time* is the latest event time that a key has seen. A window [start, start + size)
-takes events until stream time reaches its end plus the grace period; then it is closed, for good.
-An event none of whose windows is open is late: counted, and left out.
+Faust's windows expire by the wall clock, so a replay of old orders would lose them at once. They
+have no grace period, and their final values are not available. Here time is event time: *stream
+time* is the latest event time of a key. A window [start, start + size) accepts events until stream
+time reaches its end plus the grace period; then it is closed. An event without an open window is
+late: it is counted as late and otherwise ignored.
 
-The outcome does not depend on the order of events as long as none comes later than the grace
-period. Tumbling windows are hopping ones that advance by their size. Sizes are whole seconds.
+The result does not depend on the order of events, as long as no event is later than the grace
+period. A tumbling window is a hopping window that advances by its size. Sizes are whole seconds.
 
-State is plain JSON, as it lies in a table: `{"time": ms, "late": count, "open": {start: value}}`.
+The state is plain JSON in a table's row: `{"time": ms, "late": count, "open": {start: value}}`.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 State = dict[str, Any]
 Update = Callable[[Any], Any]
-"""Makes a window's new value out of the old one, which is None for a window's first event."""
+"""Returns a window's new value from the old one, which is None for the first event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windowing:
-    """How time is cut. Invariant: 0 < advance_s <= size_s, so that no event falls between."""
+    """The sizes of windows. Invariant: 0 < advance_s <= size_s, so every event has a window."""
 
     size_s: int
     advance_s: int
@@ -34,7 +34,7 @@ class Windowing:
         assert self.grace_s >= 0, self
 
     def starts(self, event_ms: int) -> list[int]:
-        """Return the starts of all windows that hold this time, earliest first."""
+        """Return the starts of all windows that contain this time, earliest first."""
         advance_ms = self.advance_s * 1000
         last = event_ms // advance_ms * advance_ms
         first = last - (self.size_s - 1) // self.advance_s * advance_ms
@@ -57,7 +57,7 @@ def hopping(size_s: int, advance_s: int, grace_s: int = 0) -> Windowing:
 
 
 class Added(NamedTuple):
-    """What one event did. `closed` holds the windows it closed, with their final values."""
+    """The result of one event. `closed` has the windows that it closed, with their final values."""
 
     state: State
     is_late: bool
@@ -65,10 +65,10 @@ class Added(NamedTuple):
 
 
 def add(windowing: Windowing, state: State | None, event_ms: int, update: Update) -> Added:
-    """Put one event into its open windows, and close those whose time is over.
+    """Add one event to its open windows, and close those whose time is over.
 
-    `closed` is what other stream processors call suppress until the window closes: each window
-    appears in it once, with its final value.
+    Each window appears once in `closed`, with its final value. (Kafka Streams calls this
+    suppression until the window closes.)
     """
     before = state or {"time": event_ms, "late": 0, "open": {}}
     stream_time_ms = max(before["time"], event_ms)

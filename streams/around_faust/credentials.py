@@ -1,4 +1,4 @@
-"""How Faust's own clients authenticate: the settings of aiokafka, in Faust's types."""
+"""Credentials for Faust's own clients: aiokafka's settings in Faust's types."""
 
 from faust.auth import Credentials, SASLCredentials, SSLCredentials
 
@@ -6,7 +6,7 @@ from millrace.security.access import KafkaAccess
 
 
 def credentials_of(kafka: KafkaAccess) -> Credentials | None:
-    """Return Faust's credentials for a cluster, None for an open one."""
+    """Return Faust's credentials for a cluster; None for a cluster without authentication."""
     told = kafka.aiokafka()
     if "sasl_mechanism" in told:
         return SASLCredentials(

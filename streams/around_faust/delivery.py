@@ -1,27 +1,27 @@
-"""Delivers each record once from Faust's streams to the pure functions.
+"""Deliver each record once from Faust's streams to the topologies' functions.
 
-Faust acknowledges every record, also when its agent failed or a rebalance dropped it. It has no
-retry and no dead letters, and only logs a send that fails. This file adds:
+Faust acknowledges every record, even if its agent failed or a rebalance dropped it. It has no
+retries and no dead letters, and only logs a failed send. This module adds:
 
 - **Gate.** No record is handled before all tables are restored (`tables`) and the
   positions of the assignment are known; Faust seeks to them, too late for some records.
-- **Positions** (`positions`) tell new records from repeated ones and show gaps. A gap
-  is read from the log itself, and so is the end of a partition where nothing moves. This file
-  commits positions, Faust never does, and only of records whose effects are committed.
-- **Micro-batches** (`micro_batch`): records that come while the last batch is being committed are
-  handled together, so batches grow with the load. A record that comes alone does not wait.
-- **One transaction** (`writer`) has outgoing records, changelog rows and positions; then
-  the rows are written to the store. So each record is handled once, whatever crashes. A topic of
-  two readers has the position of the slower one: the rows of the other recognise what comes again,
-  and only a dead letter may be written twice.
-- **Retry.** While the registry is away a record is tried again. A malformed record becomes a dead
-  letter at once, any other failure after a few attempts: topic `<topic>.dead-letter`, with the
-  reason in the headers. So nothing stops a partition. When a transaction fails, the app ends, and
-  a new one begins from what is committed.
+- **Positions** (`positions`) distinguish new records from repeated ones, and reveal gaps. A gap is
+  read from the log itself, and so is the end of a partition at which Faust has stopped. Only this
+  module commits positions, and only of records whose effects are committed.
+- **Micro-batches** (`micro_batch`): records that arrive during the commit of the last batch are
+  handled together, so batches grow with the load. A single record does not wait for others.
+- **One transaction** (`writer`) contains outgoing records, changelog rows and positions; afterwards
+  the rows are written to the store. So each record is handled once, whatever crashes. The position
+  of a topic with two readers is that of the slower one: the rows of the faster one recognize
+  repeated records, and only a dead letter may be written twice.
+- **Retries.** A record is retried while the registry cannot be reached. A malformed record becomes
+  a dead letter at once, any other failure after a few attempts: topic `<topic>.dead-letter`, with
+  the reason in the headers. So no record blocks a partition. If a transaction fails, the app ends,
+  and a new app begins from the committed state.
 - **Superseded.** Work that began under an earlier assignment ends before its transaction. If it
-  does not know that it is superseded, its transaction is refused.
+  does not notice that it is superseded, the group refuses its transaction.
 
-Each reader of a topic has its own positions; a table is used by one reader at a time.
+Each reader of a topic has its own positions; only one reader at a time uses a table.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class _Agent(NamedTuple):
 
 
 class _Delivered(NamedTuple):
-    """A message of Faust, and the generation of the assignment when it came."""
+    """A message from Faust, and the generation of the assignment at its arrival."""
 
     generation: int
     message: Any
@@ -80,7 +80,7 @@ class _Delivered(NamedTuple):
 
 @dataclass
 class Delivery:
-    """The delivery of one app; `generation` rises with every rebalance that begins."""
+    """The delivery of one app; `generation` increases at the start of every rebalance."""
 
     app: faust.App
     codec: Codec
@@ -107,9 +107,9 @@ class Delivery:
         return self._gate.is_set()
 
     def add_agent(self, reader: str, topic: str, table: ChangelogTable, handle: Handle) -> None:
-        """Declare a Faust agent that reads a topic under this name and writes this table."""
+        """Declare a Faust agent with this name that reads a topic and writes this table."""
         if topic not in self.channels:
-            # Without acknowledgements Faust commits nothing for the topic, and waits for nothing.
+            # Without acknowledgements Faust neither commits for the topic nor waits.
             self.channels[topic] = self.app.topic(
                 topic, key_serializer="raw", value_serializer="raw", acks=False
             )
@@ -137,9 +137,9 @@ class Delivery:
         self.positions.end()
 
     async def fence(self) -> int:
-        """Become the only writer for the partitions held, before their rows are read.
+        """Become the only writer for the assigned partitions, before their rows are read.
 
-        Return the generation of the assignment to which this applies.
+        Return the generation of the assignment.
         """
         async with self._fencing:
             if self._member is not None:
@@ -158,7 +158,7 @@ class Delivery:
         return [TopicPartition(*one) for one in assignment if one[0] in self._readers]
 
     async def table_restored(self, name: str, generation: int) -> None:
-        """Open the gate when this was the last table of the assignment."""
+        """Open the gate if this was the last table of the assignment."""
         if generation != self.generation:
             return
         self._restored.add(name)
@@ -173,10 +173,10 @@ class Delivery:
             log.info("gate open generation=%d partitions=%d", generation, len(starts))
 
     async def _starts(self) -> dict[TopicPartition, int]:
-        """Return where to begin, and commit it where nothing was committed yet.
+        """Return the first positions, and commit them for partitions without a committed offset.
 
-        Faust seeks to what is committed. Where nothing is, it would go on from wherever the last
-        fetch stood, past records that a rebalance made it drop.
+        Faust seeks to committed offsets. Without one it would continue from its last fetch, after
+        records that it dropped in a rebalance.
         """
         consumer: Any = self.app.consumer
         held = self._held()
@@ -190,10 +190,9 @@ class Delivery:
         return starts
 
     async def commit(self) -> None:
-        """Commit the positions that moved; called now and then, and before partitions go.
+        """Commit the positions that moved; called at intervals, and before partitions are revoked.
 
-        It waits for a transaction in progress, whose positions are newer and must not be
-        overwritten.
+        This waits for a running transaction, whose newer positions must not be overwritten.
         """
         async with self.writer.between_transactions():
             generation, offsets = self.generation, self.positions.to_commit()
@@ -203,13 +202,13 @@ class Delivery:
     async def _commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         if not offsets:
             return True
-        # Faust's public commit knows only what Faust acknowledged.
+        # Faust's public commit covers only records that Faust acknowledged.
         consumer: Any = self.app.consumer
         faust_offsets = {faust.types.TP(*one): at for one, at in offsets.items()}
         return bool(await consumer._commit(faust_offsets))  # noqa: SLF001
 
     async def keep_up(self) -> None:
-        """Commit now and then, and read on from the log where Faust has stopped delivering."""
+        """Commit at intervals, and read from the log where Faust has stopped delivering."""
         for turn in count(1):
             await asyncio.sleep(_COMMIT_SECONDS)
             try:
@@ -220,14 +219,14 @@ class Delivery:
                 log.warning("positions not committed, will be again error=%r", error)
             except SupersededError:
                 continue
-            # The outermost edge of this task: without it commits would stop.
+            # The outermost edge of this task; without it an error would end all commits.
             except Exception:
                 log.exception("positions not committed, will be again")
 
     async def _read_on(self) -> None:
         ends = await self.log_reader.end_offsets(self.positions.partitions)
         lags = dict.fromkeys(self._readers, 0)
-        # Some may have gone to others meanwhile.
+        # Some partitions may have moved to other instances.
         for partition in ends.keys() & set(self.positions.partitions):
             lags[partition.topic] += max(0, ends[partition] - self.positions.handled(partition))
         for topic, lag in lags.items():
@@ -236,7 +235,7 @@ class Delivery:
         for reader, partition in await self._pass_over(stalled, ends):
             agent = self._agents[reader]
             lock = self._locks[agent.table.name]
-            # A task that holds the lock is at work, or waits for Kafka.
+            # A task that holds the lock is handling records, or waits for Kafka.
             if not lock.locked():
                 async with lock:
                     await self._fill(agent, partition, ends[partition], self.generation)
@@ -244,7 +243,7 @@ class Delivery:
     async def _pass_over(
         self, stalled: list[tuple[str, TopicPartition]], ends: Mapping[TopicPartition, int]
     ) -> list[tuple[str, TopicPartition]]:
-        """Move past ends that hold no records, such as markers of transactions; return the rest."""
+        """Move past ends without records, such as transaction markers; return the others."""
         starts: dict[TopicPartition, int] = {}
         for reader, partition in stalled:
             wanted = self.positions.wanted_by(reader, partition)
@@ -259,7 +258,7 @@ class Delivery:
             return []
         for reader, partition in stalled:
             lock = self._locks[self._agents[reader].table.name]
-            # A task that holds the lock has records that it has not processed yet.
+            # A task that holds the lock has records that are not handled yet.
             if partition not in holding and not lock.locked():
                 self.positions.reached(reader, partition, ends[partition])
         return [one for one in stalled if one[1] in holding]
@@ -267,7 +266,7 @@ class Delivery:
     # -- records
 
     async def _work(self, agent: _Agent, queue: asyncio.Queue[_Delivered]) -> None:
-        """Handle what is in the queue, as much of it at once as there is, until cancelled."""
+        """Handle the queue until cancelled, each time all records in it as one batch."""
         while True:
             batch = [await queue.get()]
             begun_at = clock.now_seconds()
@@ -277,7 +276,7 @@ class Delivery:
                 await self._deliver(agent, batch)
             except SupersededError:
                 log.info("batch given up, its assignment is over reader=%s", agent.reader)
-            # The outermost edge of an agent; a crashed app is replaced and begins where it was.
+            # The outermost edge of an agent; a new app replaces the crashed one and continues.
             except Exception as error:
                 log.exception("batch failed reader=%s", agent.reader)
                 await self.app.crash(error)
@@ -296,7 +295,7 @@ class Delivery:
                 self.positions.give_back(agent.reader)
 
     async def _handle_new(self, agent: _Agent, messages: list[Any], generation: int) -> None:
-        """Handle the records that were not handled, and before them those that Faust has lost."""
+        """Handle new records, and before them those that Faust has lost."""
         in_hand: list[Record] = []
         for message in messages:
             where = TopicPartition(message.topic, message.partition)
@@ -305,7 +304,7 @@ class Delivery:
             if verdict is Verdict.GAP:
                 await self._handle(agent, in_hand, generation)
                 in_hand = []
-                # Every transaction leaves a gap: one by one they would take longer than all of it.
+                # Every transaction leaves a gap, so gaps are read together, not one by one.
                 await self._fill(agent, where, self.positions.first_end(where), generation)
                 verdict = self.positions.judge(agent.reader, where, message.offset)
             if verdict is not Verdict.SKIP:
@@ -316,14 +315,14 @@ class Delivery:
     async def _fill(
         self, agent: _Agent, partition: TopicPartition, end_offset: int, generation: int
     ) -> None:
-        """Handle what the log holds from the reader's position up to an offset."""
+        """Handle the records in the log from the reader's position up to an offset."""
         attempt = 0
         while (start := self.positions.wanted_by(agent.reader, partition)) is not None:
             self._check(generation)
             try:
                 filled = await self._handle_range(agent, partition, start, end_offset, generation)
             except AWAY as error:
-                log.warning("gap not read, trying again at=%s error=%r", partition, error)
+                log.warning("gap not read, will retry at=%s error=%r", partition, error)
             else:
                 log.warning("gap filled at=%s from=%d records=%d", partition, start, filled)
                 self.metrics.filled.labels(partition.topic).inc(filled)
@@ -335,7 +334,7 @@ class Delivery:
     async def _handle_range(
         self, agent: _Agent, partition: TopicPartition, start: int, end: int, generation: int
     ) -> int:
-        """Handle the records between two offsets; return how many there are."""
+        """Handle the records between two offsets; return their number."""
         count_handled = 0
         in_hand: list[Record] = []
         async for one in self.log_reader.read({partition: Range(start, end)}):
@@ -348,7 +347,7 @@ class Delivery:
         return count_handled
 
     async def _handle(self, agent: _Agent, records: list[Record], generation: int) -> None:
-        """Handle records until each is done or set aside, then move past them."""
+        """Handle records until each is done or a dead letter, then move past them."""
         batch = agent.table.batch = MicroBatch()
         for record in records:
             batch.add(record.partition, await self._effects_of(agent, record))
@@ -371,10 +370,10 @@ class Delivery:
             except SupersededError:
                 raise
             except AWAY as error:
-                log.warning("not there, trying again record=%s error=%r", record.origin, error)
+                log.warning("registry is away, will retry record=%s error=%r", record.origin, error)
             except (MalformedEventError, MalformedRecordError) as error:
                 return [self._dead_letter(record, error)]
-            # The outermost edge of a record: a bug must not stop the partition.
+            # The outermost edge of a record; a bug must not block the partition.
             except Exception as error:
                 log.exception("record failed record=%s attempt=%d", record.origin, attempt)
                 if attempt + 1 >= ATTEMPTS:
@@ -383,7 +382,7 @@ class Delivery:
             attempt += 1
 
     def _dead_letter(self, record: Record, error: Exception) -> Effect:
-        """Return the record as it came, with the reason."""
+        """Return the unchanged record as a dead letter, with the reason."""
         reason = reason_of(error)
         origin = Origin(record.topic, record.partition, record.offset)
         headers = [*record.headers, *dead_letter_headers(origin, self.app.conf.id, reason)]
@@ -395,7 +394,7 @@ class Delivery:
     # -- effects
 
     async def apply(self, table: ChangelogTable, key: str, step: Step, record: Record) -> None:
-        """Collect what a step wants sent and the row it makes."""
+        """Collect the records to send of a step, and its row."""
         self._check(record.generation)
         messages = [await self._message(one) for one in step.outgoing]
         self._effects[table.name].append(Effect(key, step.row, messages))
@@ -414,7 +413,7 @@ class Delivery:
         ends: Mapping[TopicPartition, int],
         generation: int,
     ) -> None:
-        """Commit everything at once, then keep the rows; `ends` are behind the batch's records."""
+        """Commit all effects, then write the rows; `ends` are the offsets after the batch."""
         if not (batch.messages or batch.rows):
             return
         self._check(generation)
@@ -422,7 +421,7 @@ class Delivery:
         offsets = self.positions.claim(agent.reader, ends)
         messages = [*batch.messages, *agent.table.changes(batch.rows)]
         await self.writer.write(Changes(messages, offsets, self._member))
-        # What is committed is read back by whoever holds the partitions now.
+        # The new owner of the partitions reads the committed rows from the changelog.
         self._check(generation)
         agent.table.keep(batch.rows)
 
@@ -432,7 +431,7 @@ class Delivery:
 
 
 def record_of(message: Any, timestamp_ms: float, generation: int) -> Record:
-    """Return a record of Faust's or of aiokafka's, which name their fields alike."""
+    """Return the record of a message from Faust or aiokafka, whose fields have the same names."""
     headers = list(dict(message.headers or {}).items())
     return Record(
         message.topic,

@@ -1,8 +1,7 @@
-"""Reads partitions directly, beside Faust's consumer, to learn what the log holds.
+"""Read partitions directly, besides Faust's consumer, to learn the content of the log.
 
-A partition ends where the first open transaction begins. State, however, is read back to the end of
-everything written, however long that takes: its rows may lie behind an open transaction of another
-producer.
+A partition is read up to its first open transaction. State, however, is read up to the end of the
+log, however long that takes, because rows may come after an open transaction of another producer.
 """
 
 import asyncio
@@ -20,19 +19,19 @@ from streams.around_faust.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50
 _POLL_MS = 50
-"""After so long it is looked again where a reader is: what is no record is passed in silence."""
+"""The interval at which a reader's position is checked: it passes markers without a record."""
 _COMMITTED, _WRITTEN = "read_committed", "read_uncommitted"
 
 
 class Range(NamedTuple):
-    """Offsets from `start` on, to `end`, which is excluded."""
+    """The offsets from `start` to `end`, which is exclusive."""
 
     start: int
     end: int
 
 
 class LogReader:
-    """Reads ranges of partitions, each time over a connection of its own; asks for their ends."""
+    """Reads ranges of partitions, each time with a new connection, and their end offsets."""
 
     def __init__(self, kafka: KafkaAccess) -> None:
         self._kafka = kafka
@@ -44,7 +43,7 @@ class LogReader:
         await stop(*askers.values())
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where these partitions end now."""
+        """Return the current end offsets of these partitions."""
         return await self._ends(partitions, _COMMITTED)
 
     async def _ends(
@@ -60,7 +59,7 @@ class LogReader:
         return {TopicPartition(one.topic, one.partition): at for one, at in offsets.items()}
 
     async def read(self, ranges: Mapping[TopicPartition, Range]) -> AsyncIterator[ConsumerRecord]:
-        """Yield the records that exist in these ranges, each partition's in its order."""
+        """Yield the records in these ranges, in the order of each partition."""
         wanted = {KafkaPartition(*one): at for one, at in ranges.items() if at.start < at.end}
         if not wanted:
             return
@@ -84,7 +83,7 @@ class LogReader:
             await stop(consumer)
 
     async def last_values(self, topic: str, partitions: list[int]) -> dict[int, dict[bytes, bytes]]:
-        """Return the last value of every key, from the first record to where they end now."""
+        """Return the last value of every key, from the first record to the current end."""
         rows: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
         written = [TopicPartition(topic, number) for number in partitions]
         ends = await self._ends(written, _WRITTEN)
@@ -98,7 +97,7 @@ class LogReader:
     def _consumer(self, isolation_level: str = _COMMITTED) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
             **self._kafka.aiokafka(),
-            # From an offset that is no longer there: on from the first one that is.
+            # If the offset was deleted, continue at the first one that exists.
             auto_offset_reset="earliest",
             isolation_level=isolation_level,
             fetch_max_wait_ms=_FETCH_MAX_WAIT_MS,

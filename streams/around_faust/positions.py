@@ -1,25 +1,25 @@
-"""Which records of a partition were handled: pure.
+"""Track which records of a partition were handled. No code here does IO.
 
-Faust's delivery has holes. After a rebalance it lets records in before it has sought back to
-what was committed; a record that waits in a queue when a rebalance begins is dropped, and the
-mark of what was read moves on past it, so that it is dropped again when it comes a second time.
-So Faust's acknowledgements are switched off (topics with `acks=False`), and only this file decides
-which record is next.
+Faust's delivery loses records. After a rebalance it delivers records before it has sought back to
+the committed offset. It drops a record that is in a queue when a rebalance begins, but its read
+position moves past the record, so it drops the record again at its second delivery. So Faust's
+acknowledgements are off (topics with `acks=False`), and only this module decides which record is
+next.
 
-For each partition it knows the offset that every reader wants next, and the one before which the
-reader has handled everything; the records between the two are being handled. A delivered record is
-one of:
+For each partition it stores the offset that each reader expects next, and the offset before which
+the reader has handled all records; the records between the two are in progress. A delivered record
+is one of:
 
-- the wanted offset: `take` it, handle it, then it is `done`; or `give_back` what is not;
+- the expected offset: `take` it and handle it; then it is `done`, or `give_back` returns it;
 - a lower offset: it was handled already, skip it;
-- a higher offset: a gap. There may be records in it that Faust has lost, or none (compaction,
-  transaction markers). Only the log can tell, so the caller reads the gap from the log;
-- a higher offset, where nothing can have been lost: what lay behind the partition's end when the
-  assignment had begun was fetched after it, in order. Every transaction leaves such a hole.
+- a higher offset: a gap. It may contain records that Faust has lost, or none (compaction,
+  transaction markers), so the caller reads the gap from the log;
+- a higher offset in a region where nothing can be lost: records after the partition's end at the
+  start of the assignment were fetched later, and in order. Every transaction leaves such a hole.
 
-`stalled` finds what no later record can show: the end of a partition that was lost.
+`stalled` finds a loss that no later record can reveal, at the end of a partition.
 
-Invariant: a position is passed to commit only when every reader has handled all before it.
+Invariant: a position is committed only after every reader has handled all records before it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class TopicPartition(NamedTuple):
 
 
 class Verdict(Enum):
-    """What a delivered record is."""
+    """The kinds of delivered records."""
 
     HANDLE = "handle"
     SKIP = "skip"
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 @dataclass
 class Positions:
-    """The positions of one assignment; a new assignment begins anew."""
+    """The positions of one assignment; `begin` resets them for a new one."""
 
     readers_by_topic: Mapping[str, tuple[str, ...]]
     _next_offsets: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class Positions:
     ) -> None:
         """Start a new assignment from the offsets that the group has committed.
 
-        `ends` are the partitions' end offsets, read when the tables are restored: from then on no
-        record is dropped.
+        `ends` are the partitions' end offsets, read after the tables were restored: later records
+        are not dropped.
         """
         self.end()
         self._committed.update(committed)
@@ -71,7 +71,7 @@ class Positions:
         self._handled = dict(self._next_offsets)
 
     def end(self) -> None:
-        """Forget the assignment: records that are still delivered are not handled."""
+        """End the assignment: records that are still delivered are not handled."""
         self._next_offsets.clear()
         self._handled.clear()
         self._committed.clear()
@@ -83,7 +83,7 @@ class Positions:
         return sorted(self._committed)
 
     def judge(self, reader: str, partition: TopicPartition, offset: int) -> Verdict:
-        """Say what a delivered record is; of a partition not held, something to skip."""
+        """Return the kind of a delivered record; records of other partitions are skipped."""
         wanted = self._next_offsets.get((reader, partition))
         if wanted is None or offset < wanted:
             return Verdict.SKIP
@@ -94,20 +94,20 @@ class Positions:
         return self._next_offsets.get((reader, partition))
 
     def handled(self, partition: TopicPartition) -> int:
-        """Return the offset before which every reader of the partition has handled all."""
+        """Return the offset before which every reader of the partition has handled all records."""
         return min(
             self._handled[reader, partition] for reader in self.readers_by_topic[partition.topic]
         )
 
     def first_end(self, partition: TopicPartition) -> int:
-        """Return where the partition ended when the assignment began; no gap begins after that."""
+        """Return the partition's end at the start of the assignment; no gap begins after it."""
         return self._ends.get(partition, 0)
 
     def claim(self, reader: str, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the positions to commit with what a reader has made of all before `ends`.
+        """Return the positions to commit with a reader's effects of all records before `ends`.
 
         They count as committed at once, so that no other commit writes older ones. If the commit
-        fails, the assignment is over.
+        fails, the assignment ends.
         """
         claimed = {
             partition: max(
@@ -123,20 +123,20 @@ class Positions:
         return claimed
 
     def take(self, reader: str, partition: TopicPartition, offset: int) -> None:
-        """Note that a record is in hand: the next one is wanted."""
+        """Mark a record as in progress; the next one is now expected."""
         if (reader, partition) in self._next_offsets:
             self._next_offsets[reader, partition] = offset + 1
 
     def give_back(self, reader: str) -> None:
-        """Want again whatever is in hand and not handled."""
+        """Expect again the records that are in progress and not handled."""
         self._next_offsets |= {key: at for key, at in self._handled.items() if key[0] == reader}
 
     def done(self, reader: str, partition: TopicPartition, offset: int) -> None:
-        """Move past a handled record; does nothing when the assignment has ended."""
+        """Move past a handled record; do nothing if the assignment has ended."""
         self.reached(reader, partition, offset + 1)
 
     def reached(self, reader: str, partition: TopicPartition, offset: int) -> None:
-        """Move to an offset before which nothing is left; never back."""
+        """Move to an offset before which no record is left; never move back."""
         wanted = self._next_offsets.get((reader, partition))
         if wanted is not None:
             self._next_offsets[reader, partition] = max(offset, wanted)
@@ -145,7 +145,7 @@ class Positions:
     def stalled(
         self, end_offsets: Mapping[TopicPartition, int]
     ) -> list[tuple[str, TopicPartition]]:
-        """Return who is behind the end and has not moved since the last call."""
+        """Return the readers that are behind the end and have not moved since the last call."""
         behind = {
             key: wanted
             for key, wanted in self._next_offsets.items()
@@ -164,7 +164,7 @@ class Positions:
         }
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Note that these were committed; partitions no longer held are left out."""
+        """Record that these positions were committed, for partitions that are still assigned."""
         for partition, offset in offsets.items():
             if partition in self._committed:
                 self._committed[partition] = max(offset, self._committed[partition])
@@ -175,7 +175,7 @@ def earliest_where_missing(
     committed: Mapping[TopicPartition, int | None],
     earliest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return a start for every partition: the committed offset, or the earliest there is."""
+    """Return a start for every partition: the committed offset, or else the earliest."""
     starts: dict[TopicPartition, int] = {}
     for partition in held:
         offset = committed.get(partition)

@@ -1,9 +1,8 @@
 """Faust's table recovery, without reading changelogs into active tables.
 
-`tables` makes every store equal to its changelog before a record is handled. Faust would read the
-same changelogs first, to the last record before their end, and wait for ever: rows are written in
-transactions, and the last thing in a partition is the marker of one. Standbys are read as Faust
-does it.
+`tables` makes every store equal to its changelog before a record is handled. Faust would first read
+the same changelogs up to the record before their end, and wait for ever: rows are written in
+transactions, so the last entry of a partition is a marker. Standbys are read by Faust's own code.
 """
 
 from typing import Any
@@ -18,7 +17,7 @@ class _Recovery(Recovery):
 
 
 class Tables(TableManager):
-    """All tables of an app."""
+    """Faust's recovery for all tables of an app."""
 
     @property
     def recovery(self) -> Any:
@@ -27,6 +26,6 @@ class Tables(TableManager):
         return self._recovery
 
     async def on_start(self) -> None:
-        """Start as Faust does, but for its first second, in which it waits for nothing."""
+        """Start like Faust, but without its initial wait of one second."""
         await self._update_channels()
         await self.recovery.start()

@@ -13,11 +13,11 @@ from faust.stores import rocksdb
 from rocksdict import DbClosedError
 
 _opened: dict[Path, Any] = {}
-"""What is open in this process, by folder: also what a crashed app has left."""
+"""The open databases of this process by folder, including those of a crashed app."""
 
 
 class ClosingStore(rocksdb.Store):
-    """Rows of one table in RocksDB, a database for each partition."""
+    """The rows of one table in RocksDB, with a database for each partition."""
 
     def _open_for_partition(self, partition: int) -> Any:
         folder = Path(self.partition_path(partition))
@@ -33,7 +33,7 @@ class ClosingStore(rocksdb.Store):
         await super().stop()
 
     def revoke_partitions(self, table: Any, tps: Any) -> None:
-        """Close the databases of partitions that are given up."""
+        """Close the databases of revoked partitions."""
         given_up = [tp.partition for tp in tps if tp.topic in table.changelog_topic.topics]
         super().revoke_partitions(table, tps)
         for partition in given_up:

@@ -1,24 +1,24 @@
 """Tables: rows in RocksDB, every change in a changelog topic first.
 
 Faust's own table writes its store first and sends the change without waiting, so a crash or a
-failed send leaves the store ahead of the changelog, and the next holder of the partition lacks rows
-whose records count as handled. Its recovery has known holes (offsets that are one off; events of
-one table applied to another when a rebalance comes in between, together with their offsets). So:
+failed send leaves the store ahead of the changelog, and the next owner of the partition lacks rows
+whose records count as handled. Its recovery has known defects (offsets that are one too low; events
+of one table that are applied to another during a rebalance, together with their offsets). So:
 
-1. **The changelog comes first.** Rows are committed to it in one transaction with what is sent and
-   with the input's position (`writer`), and only then written to the store. Hence: position
+1. **The changelog comes first.** Rows are committed to it in one transaction with the sent records
+   and the input's position (`writer`), and only then written to the store. Hence: position
    = changelog, store <= changelog.
 2. **The changelog is the state.** When a rebalance is over, before any record is handled, the
    rows of every active partition are read from the changelog, first to last record, and the
-   store is made equal to it: rows that differ are replaced, rows that are not there are
-   removed. Before that `fence` has ended the open transaction of a predecessor, and none of its
-   later ones will be committed. Faust's standbys (which keep the disks of others warm) are an
-   optimisation that nothing here relies on.
-3. **A row knows what it holds** (`records.Origin`), so an event that a producer has written twice,
-   or a position that was not committed in time, changes nothing.
+   store is made equal to it: rows that differ are replaced, rows that the changelog lacks are
+   removed. Before that, `fence` has ended the open transaction of a former owner, whose later
+   transactions cannot be committed. Faust's standbys, which keep copies on other instances, are
+   only an optimization.
+3. **A row contains the offsets that it has applied** (`records.Origin`), so an event that a
+   producer has written twice, or a position that was not committed in time, changes nothing.
 
-So a record is counted exactly once, and its output is sent exactly once, whatever process dies,
-freezes or wakes up. Restoring costs one read of the compacted changelog at each rebalance.
+So each record counts exactly once, and its output is sent exactly once, even if processes die,
+freeze or wake up. The price is one read of the compacted changelog at each rebalance.
 """
 
 import json
@@ -35,7 +35,7 @@ from streams.around_faust.stores import ClosingStore
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
 
-# Not this module's name: Faust logs every start and stop of a table under that.
+# Another name than the module's, under which Faust logs every start and stop of a table.
 log = logging.getLogger("streams.changelogs")
 
 Fence = Callable[[], Awaitable[int]]
@@ -43,11 +43,11 @@ Fence = Callable[[], Awaitable[int]]
 Restored = Callable[[str, int], Awaitable[None]]
 """Called with the table's name and the generation when its store equals its changelog."""
 
-# Faust's own notion of it follows the stream; records also come from `log_reader`.
+# Faust's own variable follows the stream, but records also come from `log_reader`.
 current_partition: ContextVar[int] = ContextVar("current_partition")
 
 ROCKSDB_OPTIONS = {
-    # Faust's defaults are for one large store; here are a few dozen small ones per process.
+    # Faust's defaults are for one large store; this process has a few dozen small ones.
     "driver": "rocksdict",
     "write_buffer_size": 2 << 20,
     "max_write_buffer_number": 2,
@@ -59,7 +59,7 @@ ROCKSDB_OPTIONS = {
 
 
 def row_bytes(row: Row) -> bytes:
-    """Return a row as it lies in changelog and store, the same bytes for equal rows."""
+    """Return a row as bytes for changelog and store; equal rows have the same bytes."""
     return json.dumps(row, separators=(",", ":"), sort_keys=True).encode()
 
 
@@ -71,10 +71,10 @@ class ChangelogTable(faust.Table[bytes, bytes]):
     generation: Callable[[], int]
     restored: Restored
     batch: MicroBatch
-    """What the records in hand have come to so far."""
+    """The effects of the records in progress."""
 
     def row(self, key: str) -> Row | None:
-        """Return a row of the partition that the current record belongs to."""
+        """Return a row in the partition of the current record."""
         partition = current_partition.get()
         made = self.batch.row(partition, key)
         return self.local_row(key, partition) if made is None else made
@@ -88,7 +88,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         ]
 
     def keep(self, rows: Mapping[RowKey, Row]) -> None:
-        """Write rows that the changelog has to the store."""
+        """Write rows to the store that are already in the changelog."""
         for (partition, key), row in rows.items():
             self._database(partition).put(key.encode(), row_bytes(row))
 
@@ -108,7 +108,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         actives = self.app.assignor.assigned_actives()
         return {one.partition for one in actives if one.topic == self.changelog_topic_name}
 
-    # -- what Faust calls
+    # -- called by Faust
 
     def _new_store_by_url(self, url: str | URL) -> Any:
         return ClosingStore(
@@ -125,12 +125,12 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         )
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        """Take over what a standby reads, but for what Faust hands to the wrong table."""
+        """Apply the events of a standby, except those that Faust passes to the wrong table."""
         own = [event for event in batch if event.message.topic == self.changelog_topic_name]
         super().apply_changelog_batch(own)
 
     async def on_recovery_completed(self, active_tps: set[Any], standby_tps: set[Any]) -> None:
-        """Make the store equal to the changelog before Faust lets records in."""
+        """Make the store equal to the changelog before Faust delivers records."""
         partitions = sorted(one.partition for one in active_tps)
         try:
             generation = await self.fence()
@@ -138,17 +138,17 @@ class ChangelogTable(faust.Table[bytes, bytes]):
                 await self._restore(partitions, generation)
             await super().on_recovery_completed(active_tps, standby_tps)
             await self.restored(self.name, generation)
-        # Faust waits for this and never looks at what it raises; a crashed app is replaced.
+        # Faust ignores an error of this method, so the app is crashed here; a new one replaces it.
         except Exception as error:
             log.exception("table not restored table=%s", self.name)
             await self.app.crash(error)
 
-    # -- within
+    # -- internal
 
     async def _restore(self, partitions: list[int], generation: int) -> None:
         rows = await self.log_reader.last_values(self.changelog_topic_name, partitions)
         if generation != self.generation():
-            # Faust goes on with what a rebalance has overtaken; the store may be ahead of it.
+            # Faust continues although a newer rebalance has begun; the store may be ahead of it.
             log.info("table not restored, its assignment is over table=%s", self.name)
             return
         changed = 0
@@ -172,7 +172,7 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         )
 
     def _database(self, partition: int) -> Any:
-        # Faust has no way to say which partition is meant outside of an agent.
+        # Outside of an agent, Faust offers no way to choose the partition.
         store: Any = self.data
         return store._db_for_partition(partition)  # noqa: SLF001
 

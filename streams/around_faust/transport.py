@@ -1,9 +1,8 @@
-"""Faust's Kafka transport, reading only what is committed, and exposing its membership in the
-group.
+"""Faust's Kafka transport with `read_committed`, which also shows its membership in the group.
 
-The orders pipeline writes in transactions, and Faust reads `read_committed` only as a part of its
-own `exactly_once`, which is never used here (`app`). Our own transactions name the member and the
-generation of the group they are made for (`writer`).
+The orders pipeline writes in transactions. Faust reads `read_committed` only as a part of its
+`exactly_once`, which is not used here (`app`). The transactions of `writer` name the member and the
+generation of the group.
 """
 
 import asyncio
@@ -18,13 +17,13 @@ from faust.transport.drivers import aiokafka as driver
 class _ConsumerThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        # It is handed to the fetcher at the start; Faust has no setting for it.
+        # The fetcher gets it at the start; Faust has no setting for it.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         return consumer
 
     async def on_thread_stop(self) -> None:
-        # A fetch that fails while it is cancelled, as when no broker is there, hands its
-        # cancellation on, and the thread would die with those who wait for it waiting for ever.
+        # A fetch that fails during its cancellation, for example without a broker, passes the
+        # cancellation on. The thread would end, and its callers would wait for ever.
         with suppress(asyncio.CancelledError):
             await super().on_thread_stop()
 
@@ -33,7 +32,7 @@ class _Listener(driver.ConsumerRebalanceListener):
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         thread: Any = self._thread
         coordinator = thread._ensure_consumer()._coordinator  # noqa: SLF001
-        # A member that the group has removed could otherwise commit as if it were in no group.
+        # Otherwise a removed member could commit like a client without a group.
         thread.app.membership = (coordinator.generation, coordinator.member_id)
         await super().on_partitions_assigned(assigned)
 
@@ -52,7 +51,7 @@ class _Transport(driver.Transport):
 class CommittedApp(faust.App):
     """An app whose consumers never see records of aborted or open transactions.
 
-    `membership` is the generation and the member id under which it holds its partitions.
+    `membership` is its generation and member id in the group.
     """
 
     membership: tuple[int, str] = (-1, "")

@@ -1,11 +1,12 @@
-"""Writes the effects of micro-batches, each batch whole within one transaction.
+"""Write the effects of micro-batches; each batch is part of one transaction.
 
-One transaction is open at a time, and the batches that other tables bring meanwhile go into the
-next one together. Each transaction commits the positions behind its records, with this instance's
-membership of the group: the group refuses those of an instance that it has replaced (KIP-447).
+One transaction is open at a time. Batches that other tables complete during this time go into the
+next transaction together. Each transaction commits the positions after its records, with this
+instance's membership in the group: the group refuses the commits of an instance that it has
+replaced (KIP-447).
 
-After a transaction that failed its outcome is unknown. Nothing more is written until `take`, which
-ends what is open; then the changelogs hold what is committed.
+The outcome of a failed transaction is unknown. Nothing more is written until `take` has ended the
+open transaction; then the changelogs contain the committed state.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from streams.micro_batch import Message
 
 
 class SupersededError(Exception):
-    """The assignment under which this work began is over."""
+    """The assignment under which this work began has ended."""
 
 
 class WriteFailedError(Exception):
@@ -32,7 +33,7 @@ class WriteFailedError(Exception):
 
 @dataclass
 class Changes:
-    """What is to be committed together: `offsets` are the next positions of the input."""
+    """The effects to commit together; `offsets` are the next positions of the input."""
 
     messages: list[Message]
     offsets: Mapping[TopicPartition, int]
@@ -47,7 +48,7 @@ class _Pending:
 
 
 class Writer:
-    """Owns the producer; `start` it inside the event loop that writes."""
+    """Owns the producer; call `start` in the event loop that writes."""
 
     def __init__(self, kafka: KafkaAccess, application_id: str, *, timeout_ms: int) -> None:
         self._kafka = kafka
@@ -59,7 +60,7 @@ class Writer:
         self._lock = asyncio.Lock()
 
     async def start(self, topics: Iterable[str]) -> None:
-        """Connect; raise KafkaError when Kafka is away."""
+        """Connect; raise KafkaError if Kafka cannot be reached."""
         self._producer = TransactionalProducer(
             self._kafka, self._application_id, timeout_ms=self._timeout_ms
         )
@@ -70,7 +71,7 @@ class Writer:
             await self._producer.stop()
 
     async def take(self, member: Member, partitions: Iterable[TopicPartition]) -> None:
-        """Become the only writer for these inputs; return when every open transaction has ended."""
+        """Become the only writer for these inputs; return after their open transactions ended."""
         assert self._producer is not None
         inputs = sorted(partitions)
         async with self._lock:
@@ -82,11 +83,11 @@ class Writer:
             self._member = member
 
     def between_transactions(self) -> asyncio.Lock:
-        """Return a lock that keeps transactions from running meanwhile."""
+        """Return a lock that keeps transactions from running while it is held."""
         return self._lock
 
     async def write(self, changes: Changes) -> None:
-        """Return when all of it is committed; raise SupersededError or WriteFailedError."""
+        """Commit effects; raise SupersededError or WriteFailedError."""
         pending = _Pending(changes)
         self._pending.append(pending)
         async with self._lock:
@@ -96,11 +97,11 @@ class Writer:
             raise pending.error
 
     async def _commit_pending(self) -> None:
-        """Commit all that waits as one transaction, and tell each caller the outcome."""
+        """Commit all waiting effects as one transaction, and pass the outcome to each caller."""
         pending, self._pending = self._pending, []
         own = [one for one in pending if one.changes.member == self._member]
         for one in pending:
-            # Unless told otherwise below; so too if this is cancelled half-way.
+            # The outcome unless it is set below, also if this task is cancelled.
             one.is_done, one.error = True, SupersededError()
         if own:
             error = await self._commit([one.changes for one in own])
@@ -110,7 +111,7 @@ class Writer:
     async def _commit(self, changes: list[Changes]) -> Exception | None:
         assert self._producer is not None
         assert self._member is not None
-        # Whatever ends this but success: nothing more may be written into what may be open.
+        # After any failure the transaction may still be open, so nothing more may be written.
         member, self._member = self._member, None
         messages = [message for one in changes for message in one.messages]
         offsets = {
