@@ -27,6 +27,7 @@ TOOLS = {
     "groups": "list groups of every type (kafka-groups)",
     "consumer-groups": "list, describe, reset, delete consumer groups (kafka-consumer-groups)",
     "share-groups": "list, describe, reset, delete share groups (kafka-share-groups)",
+    "streams-groups": "list, describe, reset, delete streams groups (kafka-streams-groups)",
     "transactions": "look at transactions, end those that hang (kafka-transactions)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",

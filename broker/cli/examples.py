@@ -36,6 +36,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace consumer-groups {_AT} --reset-offsets --group billing --topic orders "
         "--to-earliest --dry-run",
     ),
+    "streams-groups": (
+        f"millrace streams-groups {_AT} --describe --group counter --members",
+        f"millrace streams-groups {_AT} --delete --group counter --delete-all-internal-topics",
+    ),
     "share-groups": (
         f"millrace share-groups {_AT} --describe --group packers",
         f"millrace share-groups {_AT} --reset-offsets --group packers --topic jobs --to-earliest "
