@@ -37,10 +37,10 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     more = "--json" if is_status else "--once"
     parser = CommandParser(
         prog=name,
-        description="Tell how the flows of a properties file stand, whoever mirrors."
+        description="Show the state of the flows in a properties file, whoever runs them."
         if is_status
-        else "Follow other clusters until SIGTERM, or copy them once, as a properties file of "
-        "Kafka's MirrorMaker says. `millrace mirror status mm2.properties` tells how flows stand.",
+        else "Mirror clusters until SIGTERM, or copy them once, by a properties file of Kafka's "
+        "MirrorMaker. `millrace mirror status mm2.properties` shows the state of its flows.",
         examples=[f"{name} mm2.properties", f"{name} mm2.properties --clusters berlin {more}"],
     )
     parser.add_argument("config", type=Path, metavar="mm2.properties", help="clusters and flows")

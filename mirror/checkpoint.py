@@ -56,7 +56,7 @@ class MirrorCheckpointConnector(SourceConnector):
         timeout = made.timeout_seconds
         self._source = MirrorCluster(made.source, made.admin("source", "source-admin"), timeout)
         self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
-        self._schedule.once("making the topic of checkpoints", self._create_topic)
+        self._schedule.once("creating the topic of checkpoints", self._create_topic)
         self._schedule.once("looking for groups", self._refresh)
         refresh = made.interval_seconds("refresh.groups")
         self._schedule.every("looking for groups", refresh, self._refresh, is_delayed=True)
@@ -67,7 +67,7 @@ class MirrorCheckpointConnector(SourceConnector):
 
     def changed_by_reading(self, settings: Settings) -> str | None:
         del settings
-        return "it makes topics of the mirror as it starts"
+        return "it creates topics of the mirror at its start"
 
     def task_class(self) -> type[SourceTask]:
         return MirrorCheckpointTask
@@ -104,7 +104,7 @@ class MirrorCheckpointConnector(SourceConnector):
     def _refresh(self) -> None:
         names = [each for each in self._source.groups() if self._is_meant(each)]
         offsets = self._source.group_offsets(names)
-        # One that cannot be asked for now is kept.
+        # A group whose offsets cannot be read now is kept.
         found = [
             each
             for each in names
@@ -120,7 +120,7 @@ class MirrorCheckpointConnector(SourceConnector):
         if not self._filter.takes(group):
             return False
         if "," in group:
-            log.warning("group cannot be named in a list and is left out group=%s", group)
+            log.warning("group is skipped, its name is not valid in a list group=%s", group)
             return False
         return True
 

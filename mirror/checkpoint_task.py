@@ -136,11 +136,11 @@ class MirrorCheckpointTask(SourceTask):
         try:
             self._look_for_syncs_back()
         except ConnectException as error:
-            log.warning("groups cannot go back now: %s", error)
+            log.warning("offset syncs of the opposite flow cannot be read: %s", error)
         try:
             offsets = self._source.group_offsets(self._groups)
         except ConnectException as error:
-            log.warning("offsets of groups are not known now: %s", error)
+            log.warning("offsets of groups cannot be read: %s", error)
             return []
         for group, of_group in offsets.items():
             found += self._checkpoints.found(group, of_group, self._store)
@@ -152,13 +152,13 @@ class MirrorCheckpointTask(SourceTask):
         return records
 
     def _that_stand(self, found: list[Checkpoint]) -> list[Checkpoint]:
-        """Leave out checkpoints beyond the copy's end: the copy was deleted and created again."""
+        """Drop checkpoints beyond the copy's end: the copy was deleted and created again."""
         if not found:
             return []
         try:
             ends = self._target.end_offsets({each.topic_partition for each in found})
         except ConnectException as error:
-            log.warning("no checkpoints now: %s", error)
+            log.warning("checkpoints cannot be checked: %s", error)
             return []
         return [
             each for each in found if each.downstream_offset <= ends.get(each.topic_partition, -1)
@@ -200,7 +200,7 @@ class MirrorCheckpointTask(SourceTask):
         try:
             there = self._target.groups_here(self._groups)
         except ConnectException as error:
-            log.warning("groups in the target are not known now: %s", error)
+            log.warning("groups in the target cannot be read: %s", error)
             return
         for group, in_target in there.items():
             offsets = self._checkpoints.to_commit(group, in_target)

@@ -26,35 +26,35 @@ _CLASSES: Final = {
 
 
 def _fixed(name: str) -> _Setting:
-    return (name, Type.STRING, _CLASSES[name], "Kafka's own: there is no other here.")
+    return (name, Type.STRING, _CLASSES[name], "Only Kafka's own class is supported.")
 
 
 _COMMON: Final[tuple[_Setting, ...]] = (
-    ("enabled", Type.BOOLEAN, True, "Whether this flow is mirrored."),
-    ("source.cluster.alias", Type.STRING, NO_DEFAULT_VALUE, "What the source is called."),
-    ("target.cluster.alias", Type.STRING, "target", "What the target is called."),
-    ("admin.timeout.ms", Type.LONG, 60_000, "How long one administrative request may take."),
+    ("enabled", Type.BOOLEAN, True, "Whether this flow is enabled."),
+    ("source.cluster.alias", Type.STRING, NO_DEFAULT_VALUE, "The alias of the source."),
+    ("target.cluster.alias", Type.STRING, "target", "The alias of the target."),
+    ("admin.timeout.ms", Type.LONG, 60_000, "The timeout of an administrative request."),
     (
         POLICY_CLASS,
         Type.STRING,
         "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
-        "How mirrored topics are called: DefaultReplicationPolicy or IdentityReplicationPolicy.",
+        "The names of mirrored topics: DefaultReplicationPolicy or IdentityReplicationPolicy.",
     ),
-    (SEPARATOR, Type.STRING, ".", "What stands between an alias and a topic."),
+    (SEPARATOR, Type.STRING, ".", "The separator between an alias and a topic."),
     (
         INTERNAL_TOPIC_SEPARATOR_ENABLED,
         Type.BOOLEAN,
         True,
-        "Whether it stands in the names of the mirror's own topics too.",
+        "Whether the names of the mirror's own topics contain it, too.",
     ),
     _fixed("forwarding.admin.class"),
 )
 _TOPICS: Final[tuple[_Setting, ...]] = (
     ("topics", Type.LIST, ".*", "Topics to mirror: names and regular expressions."),
-    ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics that are left out all the same."),
+    ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics not to mirror in any case."),
     _fixed("topic.filter.class"),
-    ("consumer.poll.timeout.ms", Type.LONG, 1_000, "How long one poll of the source waits."),
-    ("offset-syncs.topic.location", Type.STRING, "source", "Which cluster holds offset syncs."),
+    ("consumer.poll.timeout.ms", Type.LONG, 1_000, "The timeout of a poll of the source."),
+    ("offset-syncs.topic.location", Type.STRING, "source", "Where offset syncs are written."),
     ("emit.offset-syncs.enabled", Type.BOOLEAN, True, "Whether offset syncs are written."),
 )
 
@@ -68,43 +68,43 @@ def _follows(name: str, seconds: int, doc: str, *, is_enabled: bool = True) -> t
 
 
 _SOURCE: Final[tuple[_Setting, ...]] = (
-    ("replication.factor", Type.INT, 2, "Replicas of topics that are made in the target."),
+    ("replication.factor", Type.INT, 2, "The replication factor of new topics in the target."),
     (
         "config.properties.exclude",
         Type.LIST,
         CONFIG_PROPERTIES_EXCLUDE,
-        "Settings of topics that do not follow the source.",
+        "Topic settings that are not copied from the source.",
     ),
     _fixed("config.property.filter.class"),
-    ("use.defaults.from", Type.STRING, "target", "Whose defaults count: source or target."),
-    ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
-    ("offset.lag.max", Type.LONG, 100, "After how many records an offset sync is due."),
+    ("use.defaults.from", Type.STRING, "target", "Whose defaults apply: source or target."),
+    ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
+    ("offset.lag.max", Type.LONG, 100, "The number of records after which an offset sync is due."),
     (
         "heartbeats.replication.enabled",
         Type.BOOLEAN,
         True,
-        "Whether heartbeats are mirrored whatever `topics` says.",
+        "Whether heartbeats are mirrored even if `topics` does not name them.",
     ),
-    *_follows("refresh.topics", 600, "new topics and partitions are looked for"),
-    *_follows("sync.topic.configs", 600, "topics' settings follow the source"),
-    *_follows("sync.topic.acls", 600, "topics' access rules follow the source"),
+    *_follows("refresh.topics", 600, "the mirror searches for new topics and partitions"),
+    *_follows("sync.topic.configs", 600, "the settings of topics are copied from the source"),
+    *_follows("sync.topic.acls", 600, "the access rules of topics are copied from the source"),
 )
 _CHECKPOINT: Final[tuple[_Setting, ...]] = (
     ("groups", Type.LIST, ".*", "Groups to mirror: names and regular expressions."),
-    ("groups.exclude", Type.LIST, GROUPS_EXCLUDE, "Groups that are left out all the same."),
+    ("groups.exclude", Type.LIST, GROUPS_EXCLUDE, "Groups not to mirror in any case."),
     _fixed("group.filter.class"),
-    ("checkpoints.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
-    *_follows("refresh.groups", 600, "new groups are looked for"),
+    ("checkpoints.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
+    *_follows("refresh.groups", 600, "the mirror searches for new groups"),
     *_follows("emit.checkpoints", 60, "groups' offsets are written as checkpoints"),
     *_follows(
         "sync.group.offsets",
         60,
-        "offsets are committed in the target, for groups that nobody reads with there",
+        "offsets are committed in the target for groups without members there",
         is_enabled=False,
     ),
 )
 _HEARTBEAT: Final[tuple[_Setting, ...]] = (
-    ("heartbeats.topic.replication.factor", Type.SHORT, 3, "Replicas of that topic."),
+    ("heartbeats.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
     *_follows("emit.heartbeats", 1, "heartbeats are written"),
 )
 _VALIDATORS: Final[dict[str, Any]] = {

@@ -21,9 +21,9 @@ from mirror.dedicated import FlowWorker
 from mirror.progress import by_topic, progress
 
 _DEFAULT: Final = "http://127.0.0.1:8084"
-_WHAT: Final = "It follows clusters: topics with their settings, records, how far groups have read."
+_WHAT: Final = "It copies clusters: topics with their settings, records, and the offsets of groups."
 _STEP: Final = Step("See each partition's lag.", "curl -s {origin}/metrics | grep offset_lag")
-_FLOWS: Final = Link("/flows", "/flows", "what runs here and how far it is, as JSON")
+_FLOWS: Final = Link("/flows", "/flows", "the flows of this process and their progress, as JSON")
 
 
 class Front:
@@ -105,7 +105,7 @@ class _Metrics(CollectorRegistry):
     def collect(self) -> Iterator[Metric]:
         ready = GaugeMetricFamily(
             "kafka_connect_mirror_flow_ready",
-            "1 for a flow that works",
+            "1 for a flow without errors",
             labels=["source", "target"],
         )
         for each in self._flows:

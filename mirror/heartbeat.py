@@ -45,7 +45,7 @@ class MirrorHeartbeatConnector(SourceConnector):
             made["heartbeats.topic.replication.factor"],
         )
         self._schedule.once(
-            "making the topic of heartbeats", lambda: target.create_compacted(topic, replicas)
+            "creating the topic of heartbeats", lambda: target.create_compacted(topic, replicas)
         )
         self._schedule.start(_START_SECONDS)
 
@@ -54,7 +54,7 @@ class MirrorHeartbeatConnector(SourceConnector):
 
     def changed_by_reading(self, settings: Settings) -> str | None:
         del settings
-        return "it makes topics of the mirror as it starts"
+        return "it creates topics of the mirror at its start"
 
     def task_class(self) -> type[SourceTask]:
         return MirrorHeartbeatTask

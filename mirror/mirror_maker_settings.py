@@ -56,9 +56,9 @@ _OF_CONNECTORS: Final = (
     "exactly.once.support",
 )
 _QUICK_AND_SMALL: Final = {
-    # A copy is as late as this, and what comes fast fills batches anyhow.
+    # A larger value delays every copy, and fast traffic fills batches anyway.
     "linger.ms": "1",
-    # So much of every task is on its way.
+    # The limit of unacknowledged data of every task.
     "buffer.memory": "8388608",
 }
 _NAMES: Final = frozenset((*SOURCE.keys, *CHECKPOINT.keys, *HEARTBEAT.keys))
@@ -131,7 +131,7 @@ class MirrorMakerSettings:
         """Return a cluster's settings; a setting without an alias is valid for each cluster."""
         common = self._beginning((*_CLIENT_SETTINGS, *_CLIENT_KINDS))
         found = {**common, **self._behind(f"{alias}.")}
-        # What is for all clients of a cluster is for each kind of them, as in MirrorMaker 2.
+        # Settings for all clients of a cluster are for each kind of client, as in MirrorMaker 2.
         of_kinds = {
             f"{kind}{name}": value
             for kind in _CLIENT_KINDS

@@ -33,10 +33,10 @@ class OffsetSyncStore:
         """
         syncs = self._syncs.setdefault(sync.topic_partition, [])
         if forgets_older or (syncs and sync.downstream_offset <= syncs[-1].downstream_offset):
-            # The target began anew.
+            # The target topic was recreated.
             syncs.clear()
-        # Copied again from further back, or the source began anew. What is before that stays: the
-        # offsets it is translated to lie before all that is copied now.
+        # Records are copied again from an earlier offset, or the source was recreated. Earlier
+        # syncs stay: they translate to offsets before all records that are copied now.
         del syncs[bisect_left(syncs, sync.upstream_offset, key=_upstream_offset) :]
         syncs.append(sync)
         if len(syncs) > _THINNED_ABOVE:

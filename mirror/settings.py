@@ -111,12 +111,12 @@ class MirrorSettings:
         return self._client(side, "admin", role, {})
 
     def consumer(self, side: str, role: str) -> dict[str, Any]:
-        # A group is not joined; librdkafka asks for its name all the same. What it fetches ahead
-        # is limited, since every task has its own.
+        # The consumer joins no group, but librdkafka needs a group name. Its prefetch is limited,
+        # because every task has its own consumer.
         own = {
             "group.id": "millrace",
             "queued.max.messages.kbytes": "8192",
-            # How long fetching rests when that is reached: a second, when nothing is said.
+            # The pause of fetching at that limit; librdkafka's default is a second.
             "fetch.queue.backoff.ms": "5",
         }
         return self._client(side, "consumer", role, {**CONSUMER_DEFAULTS, **own})
@@ -160,6 +160,6 @@ class MirrorSettings:
 
 
 def _of_kind(written: Mapping[str, str], prefix: str) -> dict[str, str | None]:
-    """Take what is for one kind of client; what begins with `override.` is for the worker's own."""
+    """Return the settings for one kind of client; `override.` marks the worker's own."""
     found = with_prefix(written, prefix)
     return {name: value for name, value in found.items() if not name.startswith("override.")}

@@ -56,7 +56,7 @@ class MirrorSourceConnector(SourceConnector):
         self._target = MirrorCluster(made.target, made.admin("target", "target-admin"), timeout)
         schedule = self._schedule
         if made["emit.offset-syncs.enabled"]:
-            schedule.once("making the topic of offset syncs", self._create_syncs_topic)
+            schedule.once("creating the topic of offset syncs", self._create_syncs_topic)
         schedule.once("looking for topics", self._refresh)
         acls, configs = (
             made.interval_seconds(name) for name in ("sync.topic.acls", "sync.topic.configs")
@@ -74,7 +74,7 @@ class MirrorSourceConnector(SourceConnector):
 
     def changed_by_reading(self, settings: Settings) -> str | None:
         del settings
-        return "it makes topics of the mirror as it starts"
+        return "it creates topics of the mirror at its start"
 
     def task_class(self) -> type[SourceTask]:
         return MirrorSourceTask
@@ -139,7 +139,7 @@ class MirrorSourceConnector(SourceConnector):
         for name, count in plan.create.items():
             config = self._rules.of_new_topic(configs[remote[name]])
             if self._target.create(name, count, self._mirror["replication.factor"], config):
-                log.info("topic made topic=%s partitions=%s", name, count)
+                log.info("topic created topic=%s partitions=%s", name, count)
         for name, count in plan.increase.items():
             self._target.increase(name, count)
             log.info("topic has more partitions topic=%s partitions=%s", name, count)
@@ -152,12 +152,12 @@ class MirrorSourceConnector(SourceConnector):
             changes = self._rules.changes(entries, target[remote[name]])
             if changes:
                 self._target.change_configs(remote[name], changes)
-                log.info("settings follow topic=%s settings=%s", remote[name], sorted(changes))
+                log.info("settings changed topic=%s settings=%s", remote[name], sorted(changes))
 
     def _follow_acls(self) -> None:
         rules = self._source.acls()
         if rules is None:
-            log.debug("no access rules to follow flow=%s", self._flow)
+            log.debug("source has no access rules flow=%s", self._flow)
             return
         there = self._target.acls()
         wanted = remote_acls(self._flow, rules)

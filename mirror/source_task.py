@@ -92,7 +92,7 @@ class MirrorSourceTask(SourceTask):
         begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
         kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
         self._skips_to_end = begins == OFFSET_END
-        # The task itself decides where to continue, so that it knows the missing offsets.
+        # The task itself decides where to continue, so that it can report missing offsets.
         own = {"enable.partition.eof": "true", "auto.offset.reset": "error"}
         consumer = Consumer({**told, **own})
         assignment = []
@@ -139,7 +139,7 @@ class MirrorSourceTask(SourceTask):
                 return records
 
     def _proven(self, consumer: Consumer, runs: list[Run]) -> list[Run]:
-        """Leave out records of a topic that was created again; it is copied from its beginning."""
+        """Drop records of a topic that was created again; it is copied from its beginning."""
         read = ((each.at, each.offsets) for each in runs)
         doubtful = self._identity.doubtful(read, now_ms()) & self._topic_ids.keys()
         if not doubtful:
@@ -147,7 +147,7 @@ class MirrorSourceTask(SourceTask):
         try:
             found = self._source.topics(doubtful)
         except ConnectException as error:
-            log.warning("topics cannot be asked for now: %s", error)
+            log.warning("topics cannot be described: %s", error)
             self._unproven = runs
             return []
         self._identity.proven(doubtful, now_ms())
@@ -170,7 +170,7 @@ class MirrorSourceTask(SourceTask):
                 consumer.seek(ClientPartition(*at, OFFSET_BEGINNING))
 
     def _look_at_ends(self, consumer: Consumer) -> None:
-        """Note the source's end offsets from the last fetches."""
+        """Record the source's end offsets from the last fetches."""
         self._next_ends_ms = now_ms() + _ENDS_MS
         for at, figures in self.figures.items():
             figures.pass_time(now_ms())
@@ -184,7 +184,7 @@ class MirrorSourceTask(SourceTask):
                 offsets = consumer.get_watermark_offsets(ClientPartition(*at), _ASKING_SECONDS)
             except KafkaException as error:
                 log.warning(
-                    "source cannot be asked for its offsets topic=%s error=%s", at.topic, error
+                    "offsets of the source cannot be read topic=%s error=%s", at.topic, error
                 )
                 continue
             if offsets is not None:
@@ -237,7 +237,7 @@ class MirrorSourceTask(SourceTask):
             return False
         if error.fatal():
             raise ConnectException(f"the source cannot be read: {error}")
-        log.warning("source says topic=%s error=%s", message.topic(), error)
+        log.warning("error from the source topic=%s error=%s", message.topic(), error)
         return False
 
     def _records(self, run: Run, now: int) -> list[SourceRecord]:

@@ -59,7 +59,7 @@ class SyncQueue:
         return True
 
     def _is_due(self, last: _Partition, upstream_offset: int, downstream_offset: int) -> bool:
-        # What is behind a sync is translated to the offset behind it: that is one record less lag.
+        # Offsets after a sync are translated to the offset after its record: one record less lag.
         lag = downstream_offset - (last.synced_downstream_offset + 1)
         is_due = (
             lag >= self._offset_lag_max

@@ -53,7 +53,7 @@ def _read(consumer: Any, topic: str, ends: Mapping[int, int]) -> Iterator[Any]:
     """Read up to the ends. librdkafka reports an end that is a transaction marker."""
     open_partitions, silent_polls = set(ends), 0
     while open_partitions:
-        # Wait for one message only: `consume` waits until it has as many as asked for.
+        # Wait for one message only: `consume` would wait for the full number.
         messages = consumer.consume(1, _WAIT_SECONDS)
         messages += consumer.consume(_BATCH, 0)
         silent_polls = 0 if messages else silent_polls + 1
