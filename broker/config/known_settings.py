@@ -210,6 +210,7 @@ offsets.topic.compression.codec INT 0
 offsets.topic.num.partitions INT 50
 offsets.topic.replication.factor SHORT 3
 offsets.topic.segment.bytes INT 104857600
+org.apache.kafka.sasl.oauthbearer.allowed.urls LIST ""
 principal.builder.class CLASS -
 process.roles LIST broker,controller
 producer.id.expiration.ms INT 86400000

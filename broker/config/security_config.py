@@ -8,14 +8,21 @@ here reads a key or a certificate: `server/network/tls.py` does, again whenever 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
+from broker.config.oauth_config import OauthConfig, read_oauth_config
 from broker.config.sources import invalid
+from broker.config.stores import Store
 from broker.config.values import Values
 from broker.metadata.control.view import TokenConfig
 from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
-from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, Login, parse_jaas
+from millrace.security.jaas import (
+    OAUTHBEARER_MODULE,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    Login,
+    parse_jaas,
+)
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN = "PLAIN"
@@ -23,9 +30,13 @@ MODULE_OF = {
     PLAIN: PLAIN_MODULE,
     SCRAM_SHA_256.name: SCRAM_MODULE,
     SCRAM_SHA_512.name: SCRAM_MODULE,
+    "OAUTHBEARER": OAUTHBEARER_MODULE,
 }
 """The mechanisms that are built, and the login module that configures each."""
-NOT_BUILT = frozenset({"GSSAPI", "OAUTHBEARER"})
+BETWEEN_NODES = (PLAIN, SCRAM_SHA_256.name, SCRAM_SHA_512.name)
+"""The mechanisms that a node authenticates with at another one, and a tool at a broker."""
+OAUTHBEARER = "OAUTHBEARER"
+NOT_BUILT = frozenset({"GSSAPI"})
 TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = ("none", "requested", "required")
 
@@ -54,15 +65,6 @@ class SecurityProtocol(Enum):
         return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 
 
-class Store(NamedTuple):
-    """Where keys or certificates are: a file, or PEM text in the settings themselves."""
-
-    setting: str
-    location: str
-    pem: str
-    password: str
-
-
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
     """What one listener's TLS is made of."""
@@ -84,6 +86,7 @@ class SaslConfig:
     """By the enabled mechanism; the options of SCRAM say nothing about clients."""
     max_receive_bytes: int
     failure_delay_ms: int
+    oauth: OauthConfig | None = None
 
     @property
     def mechanisms(self) -> list[str]:
@@ -227,8 +230,8 @@ def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
 
 
 def _client_mechanism(setting: str, name: str) -> str:
-    if name.upper() not in MODULE_OF:
-        raise invalid(f"{setting}={name}: there are {', '.join(MODULE_OF)}")
+    if name.upper() not in BETWEEN_NODES:
+        raise invalid(f"{setting}={name}: there are {', '.join(BETWEEN_NODES)}")
     return name.upper()
 
 
@@ -347,8 +350,15 @@ def _sasl_config(values: Values, listener: str) -> SaslConfig:
             )
         if mechanism not in MODULE_OF:
             raise invalid(f"sasl.enabled.mechanisms: unknown mechanism {mechanism}")
+    logins = {mechanism: _login(values, listener, mechanism) for mechanism in mechanisms}
+    oauth = None
+    if OAUTHBEARER in logins:
+        own = values.of_mechanism(OAUTHBEARER)
+        options, trusted = logins[OAUTHBEARER].options, _store(own, "truststore", listener)
+        oauth = read_oauth_config(own, listener, options, trusted)
     return SaslConfig(
-        logins={mechanism: _login(values, listener, mechanism) for mechanism in mechanisms},
+        logins=logins,
+        oauth=oauth,
         max_receive_bytes=values.integer("sasl.server.max.receive.size", 1),
         failure_delay_ms=values.integer("connection.failed.authentication.delay.ms", 0),
     )

@@ -202,6 +202,7 @@ offsets.topic.compression.codec The codec of the offsets topic; 0 for none.
 offsets.topic.num.partitions The number of partitions of the offsets topic.
 offsets.topic.replication.factor The replication factor of the offsets topic.
 offsets.topic.segment.bytes The size at which a segment of the offsets topic is rolled.
+org.apache.kafka.sasl.oauthbearer.allowed.urls The URLs that keys of OAuth issuers may be read from.
 principal.builder.class The class that builds the principal of an authenticated connection.
 process.roles The roles of this node: broker, controller, or both.
 producer.id.expiration.ms How long a producer that writes nothing is remembered.

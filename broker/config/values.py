@@ -27,6 +27,16 @@ class Values:
         }
         return Values({**self.given, **own})
 
+    def of_mechanism(self, mechanism: str) -> "Values":
+        """Return the settings as they are for one SASL mechanism of a listener."""
+        prefix = f"{mechanism.lower()}."
+        own = {
+            name.removeprefix(prefix): value
+            for name, value in self.given.items()
+            if name.startswith(prefix)
+        }
+        return Values({**self.given, **own})
+
     def text(self, name: str) -> str:
         """Return the text of a setting, the empty text for null."""
         value = self.given.get(name)

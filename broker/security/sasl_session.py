@@ -61,7 +61,7 @@ class SaslSession:
         self.mechanisms = mechanisms
         self._make_server = make_server
         self._server: MechanismServer | None = None
-        self._mechanism = ""
+        self.mechanism = ""
         self.state = State.INITIAL
         self.takes_bare_tokens = False
         """Whether the next frame is a token by itself."""
@@ -91,9 +91,9 @@ class SaslSession:
         if mechanism not in self.mechanisms:
             self.state = State.FAILED
             return False
-        if self.principal is not None and mechanism != self._mechanism:
+        if self.principal is not None and mechanism != self.mechanism:
             self._fail("a re-authentication with another mechanism")
-        self._mechanism = mechanism
+        self.mechanism = mechanism
         self._server = self._make_server(mechanism)
         self.takes_bare_tokens = api_version == 0
         self.state = State.AUTHENTICATING

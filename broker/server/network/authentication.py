@@ -38,6 +38,8 @@ log = logging.getLogger("millrace.authentication")
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 FAILURE = "Authentication failed: Invalid username or password"
+FAILURES = {"OAUTHBEARER": "Authentication failed: Invalid token"}
+"""Other texts by mechanism; all say the same about every wrong login."""
 _read_api_key = struct.Struct(">h").unpack_from
 
 
@@ -141,7 +143,8 @@ class AuthenticatingSink:
             answer = self._session.authenticate(bytes(request.auth_bytes))
         except AuthenticationFailed as failed:
             refusal = SaslAuthenticateResponse(
-                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=FAILURE
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message=FAILURES.get(self._session.mechanism, FAILURE),
             )
             return self._refused(connection, encode(header, refusal), str(failed))
         self._note(connection)

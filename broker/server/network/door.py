@@ -12,10 +12,12 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.security_config import SaslConfig
+from broker.config.security_config import OAUTHBEARER, SaslConfig
 from broker.metadata.image import MetadataImage
 from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
 from broker.security.delegation_tokens import TokenCredentials
+from broker.security.jwt_claims import check_unsecured
+from broker.security.oauthbearer import OauthBearerServer, TokenClaims
 from broker.security.plain import PlainServer
 from broker.security.principal import ANONYMOUS, USER, principal_of_subject
 from broker.security.sasl_session import MechanismServer, SaslSession
@@ -24,6 +26,7 @@ from broker.server.clock import SystemClock, monotonic_seconds, random_uuid
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.connection import Connection, FrameSink
+from broker.server.network.issuer_keys import IssuerKeys
 from broker.server.network.peer import Peer
 from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
@@ -56,6 +59,11 @@ class Door:
         self._clock = SystemClock()
         secret_key = config.security.tokens.secret_key
         self._token_credentials = TokenCredentials(secret_key) if secret_key else None
+        sasl = self._security.sasl
+        self._issuer_keys: IssuerKeys | None = None
+        if sasl is not None and sasl.oauth is not None and sasl.oauth.url:
+            self._issuer_keys = IssuerKeys(self._loop, sasl.oauth, self._clock)
+            self._issuer_keys.start()
         tls = self._security.tls
         self._tls = None if tls is None else TlsContexts(tls, monotonic_seconds)
 
@@ -100,6 +108,8 @@ class Door:
 
     def _authenticating(self, sasl: SaslConfig) -> AuthenticatingSink:
         def make_server(name: str) -> MechanismServer:
+            if name == OAUTHBEARER:
+                return OauthBearerServer(self._validate_token)
             mechanism = _SCRAM_BY_NAME.get(name)
             if mechanism is None:
                 return PlainServer(sasl.logins[name].passwords)
@@ -118,6 +128,15 @@ class Door:
         )
         session = SaslSession(sasl.mechanisms, make_server)
         return AuthenticatingSink(self._loop, session, self._sink, limits, self._clock)
+
+    def _validate_token(self, token: str) -> TokenClaims:
+        """Return the content of an OAuth token; raises InvalidToken."""
+        sasl = self._security.sasl
+        assert sasl is not None, self._listener_name
+        assert sasl.oauth is not None, self._listener_name
+        if self._issuer_keys is not None:
+            return self._issuer_keys.validate(token)
+        return check_unsecured(token, sasl.oauth.rules, self._clock.timestamp_ms())
 
     def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         """Return the login of a delegation token that is known and has not expired."""

@@ -9,8 +9,9 @@ import os
 import ssl
 from collections.abc import Callable
 
-from broker.config.security_config import ClientSecurity, Store, TlsConfig
+from broker.config.security_config import ClientSecurity, TlsConfig
 from broker.config.sources import invalid
+from broker.config.stores import Store
 from broker.errors import KafkaError
 from millrace.security.stores import StoreError, pem_of
 from millrace.security.tls import load_key, load_trusted, set_ciphers, set_versions

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.oauth_config import OauthConfig
 from broker.config.security_config import STANDARD_AUTHORIZER, SecurityProtocol
 from broker.config.sources import collect_settings, parse_properties
 from broker.errors import KafkaError
@@ -181,3 +182,67 @@ def test_a_misspelt_setting_of_a_listener_is_refused() -> None:
     for name in ("listener.name.client.ssl.keystor.location", "listener.name.client.plain.x.jaas"):
         with pytest.raises(KafkaError, match="unknown setting"):
             collect_settings(file=None, environment={}, overrides=[f"{name}=x"])
+
+
+# --- OAUTHBEARER ---
+
+OAUTH = {
+    "listeners": "SASL_PLAINTEXT://:1,PLAINTEXT://:2",
+    "advertised.listeners": "SASL_PLAINTEXT://h:1,PLAINTEXT://h:2",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+}
+URL = "https://issuer.example/keys"
+ALLOWED = {
+    "sasl.oauthbearer.jwks.endpoint.url": URL,
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": f"file:///x,{URL}",
+}
+PACKAGE = "org.apache.kafka.common.security.oauthbearer"
+HANDLER = "sasl.server.callback.handler.class"
+
+
+def oauth_of(**given: str) -> OauthConfig:
+    sasl = BrokerConfig.from_settings({**OAUTH, **given}).security.listeners["SASL_PLAINTEXT"].sasl
+    assert sasl is not None
+    assert sasl.oauth is not None
+    return sasl.oauth
+
+
+def test_oauth_takes_its_settings_from_the_mechanism_of_the_listener() -> None:
+    prefix = "listener.name.sasl_plaintext.oauthbearer."
+    own = {
+        f"{prefix}{HANDLER}": f"{PACKAGE}.OAuthBearerValidatorCallbackHandler",
+        f"{prefix}sasl.oauthbearer.expected.audience": "a, b",
+        f"{prefix}sasl.oauthbearer.sub.claim.name": "uid",
+        "sasl.oauthbearer.expected.issuer": "me",
+        "sasl.oauthbearer.clock.skew.seconds": "7",
+    }
+    oauth = oauth_of(**ALLOWED, **own)
+    rules = oauth.rules
+    assert oauth.url == URL
+    assert (rules.audiences, rules.user_claim, rules.issuer) == (("a", "b"), "uid", "me")
+    assert (rules.skew_seconds, rules.scope_claim) == (7, "scope")
+
+
+def test_unsecured_tokens_are_accepted_only_by_name() -> None:
+    name = f"{PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+    jaas = f'{PACKAGE}.OAuthBearerLoginModule required unsecuredValidatorPrincipalClaimName="u";'
+    oauth = oauth_of(**{HANDLER: name, "sasl.jaas.config": jaas})
+    assert (oauth.url, oauth.rules.user_claim) == ("", "u")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "needs sasl.oauthbearer.jwks.endpoint.url"),
+        ({"sasl.oauthbearer.jwks.endpoint.url": URL}, "must be one of those in"),
+        ({**ALLOWED, "sasl.oauthbearer.jwks.endpoint.url": "ftp://x/"}, "must begin with"),
+        ({**ALLOWED, "sasl.oauthbearer.jwks.endpoint.url": "http://[x/"}, "endpoint.url"),
+        ({**ALLOWED, HANDLER: "org.example.Handler"}, "there are"),
+        ({**ALLOWED, "sasl.oauthbearer.jwt.validator.class": "org.example.V"}, "no such class"),
+        ({**ALLOWED, "sasl.jaas.config": f"{SCRAM_MODULE} required;"}, "OAUTHBEARER takes"),
+    ],
+)
+def test_oauth_that_would_prove_nothing_is_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(KafkaError, match=said.replace(".", r"\.")):
+        oauth_of(**given)
