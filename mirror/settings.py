@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.worker.client_settings import (
+    AWAY_DEFAULTS,
     CONSUMER_DEFAULTS,
+    KAFKA_LOG,
     PRODUCER_DEFAULTS,
     librdkafka_settings,
     with_prefix,
@@ -108,7 +110,8 @@ class MirrorSettings:
     # --- clients ---
 
     def admin(self, side: str, role: str) -> dict[str, Any]:
-        return self._client(side, "admin", role, {})
+        # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+        return self._client(side, "admin", role, {**AWAY_DEFAULTS, "log_level": "2"})
 
     def consumer(self, side: str, role: str) -> dict[str, Any]:
         # The consumer joins no group, but librdkafka needs a group name. Its prefetch is limited,
@@ -119,10 +122,12 @@ class MirrorSettings:
             # The pause of fetching at that limit; librdkafka's default is a second.
             "fetch.queue.backoff.ms": "5",
         }
-        return self._client(side, "consumer", role, {**CONSUMER_DEFAULTS, **own})
+        told = self._client(side, "consumer", role, {**CONSUMER_DEFAULTS, **own})
+        return {**told, "logger": KAFKA_LOG}
 
     def producer(self, side: str, role: str) -> dict[str, Any]:
-        return self._client(side, "producer", role, PRODUCER_DEFAULTS)
+        told = self._client(side, "producer", role, PRODUCER_DEFAULTS)
+        return {**told, "logger": KAFKA_LOG}
 
     def _client(
         self, side: str, kind: str, role: str, defaults: Mapping[str, Any]

@@ -5,6 +5,7 @@ the same in librdkafka. Settings that only a Java client needs (serializers, met
 dropped. librdkafka refuses an unknown setting by name when the client is created.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -98,7 +99,17 @@ def with_prefix(settings: Mapping[str, str | None], prefix: str) -> dict[str, st
     }
 
 
+KAFKA_LOG: Final = logging.getLogger("connect.kafka")
+"""Takes what librdkafka's producers and consumers log. They hand it over when they are polled."""
+AWAY_DEFAULTS: Final[dict[str, Any]] = {
+    # While no broker is there, librdkafka looks for one every half of the first of these times:
+    # twenty times a second and client by default. It waits for the second one at most, ten seconds
+    # by default.
+    "reconnect.backoff.ms": "500",
+    "reconnect.backoff.max.ms": "1000",
+}
 PRODUCER_DEFAULTS: Final[dict[str, Any]] = {
+    **AWAY_DEFAULTS,
     "acks": "all",
     "enable.idempotence": "true",
     # The producer waits for an unreachable broker: only the user stops the task.
@@ -116,6 +127,7 @@ TRANSACTION_DEFAULTS: Final[dict[str, Any]] = {
     if name != "delivery.timeout.ms"
 }
 CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
+    **AWAY_DEFAULTS,
     "auto.offset.reset": "earliest",
     "enable.auto.commit": "false",
     "enable.partition.eof": "false",

@@ -1,9 +1,8 @@
 """What connectors and tasks of a worker share: settings, plugins, config providers, offsets."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from connect.config_providers.variables import Variables
 from connect.definitions import secrets
@@ -12,15 +11,13 @@ from connect.definitions.validation import kind_of
 from connect.local_files import SETTING as ALLOWED_DIRECTORIES
 from connect.local_files import allow_directories
 from connect.plugins.catalogue import PluginKind, Plugins
-from connect.worker.client_settings import librdkafka_settings, with_prefix
+from connect.worker.client_settings import KAFKA_LOG, librdkafka_settings, with_prefix
 from connect.worker.offset_store import OffsetStore
 from connect.worker.override_policy import require_harmless
 from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
 from millrace.connect.plugins import ConfigProvider
-
-_KAFKA_LOG: Final = logging.getLogger("connect.kafka")
 
 Config = Mapping[str, str | None]
 
@@ -61,7 +58,7 @@ class Environment:
         connector = with_prefix(config, f"{kind}.override.")
         require_harmless(connector)
         told = librdkafka_settings({**worker, **connector})
-        return {**own, **told, "logger": _KAFKA_LOG}
+        return {**own, **told, "logger": KAFKA_LOG}
 
 
 def filled(config: Config, variables: Variables) -> dict[str, str]:

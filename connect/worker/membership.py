@@ -41,6 +41,7 @@ from millrace.connect.errors import ConnectException
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
+_QUIET_MS: Final = 60_000
 
 
 class Shell(Protocol):
@@ -75,6 +76,8 @@ class Membership:
         self._members: frozenset[str] = frozenset()
         self._rejoin = asyncio.Event()
         self._heard_ms = now_ms()
+        self._said_ms = self._heard_ms - _QUIET_MS
+        """When it was last logged that the group cannot be reached."""
         self._is_member = asyncio.Event()
 
     # --- questions of other objects ---
@@ -132,10 +135,17 @@ class Membership:
                 self._client.member_id = ""
                 await self._drop_everything()
             except (KafkaError, OSError, ConnectException, ProtocolError) as error:
-                log.warning("worker cannot reach its group error=%r", error)
+                self._say_unreachable(error)
                 if now_ms() - self._heard_ms > self._settings["session.timeout.ms"]:
                     await self._drop_everything()
                 await asyncio.sleep(_RETRY_SECONDS)
+
+    def _say_unreachable(self, error: Exception) -> None:
+        """Log that the group cannot be reached, once a minute: it is tried twice a second."""
+        now = now_ms()
+        if now - self._said_ms >= _QUIET_MS:
+            self._said_ms = now
+            log.warning("worker cannot reach its group error=%r", error)
 
     async def leave(self) -> None:
         """Leave the group; call it when everything here has stopped."""

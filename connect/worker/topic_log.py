@@ -27,7 +27,12 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from common.kafka.listed_offsets import listed_offset
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.clock import now_ms
-from connect.worker.client_settings import CONSUMER_DEFAULTS, PRODUCER_DEFAULTS
+from connect.worker.client_settings import (
+    AWAY_DEFAULTS,
+    CONSUMER_DEFAULTS,
+    KAFKA_LOG,
+    PRODUCER_DEFAULTS,
+)
 from connect.worker.topics import TopicGroup, create_topic
 from millrace.connect.errors import ConnectException
 
@@ -84,7 +89,9 @@ class TopicLog:
         """By partition, the offset after the last record; transaction markers do not count."""
         self._moved = threading.Condition()
         self._is_stopping = False
-        self._admin = AdminClient({**ADMIN_SETTINGS, **self._client})
+        # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+        quiet = {"log_level": "2"}
+        self._admin = AdminClient({**ADMIN_SETTINGS, **AWAY_DEFAULTS, **self._client, **quiet})
         self._consumer: Consumer | None = None
         self._producer = Producer(
             {
@@ -92,6 +99,7 @@ class TopicLog:
                 "linger.ms": "0",
                 "message.max.bytes": LARGEST_BYTES,
                 **self._client,
+                "logger": KAFKA_LOG,
             }
         )
         self._thread = threading.Thread(target=self._run, name=f"log-{topic.name}", daemon=True)
@@ -113,6 +121,7 @@ class TopicLog:
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": "100",
                 **self._client,
+                "logger": KAFKA_LOG,
             }
         )
         self._consumer.assign(
