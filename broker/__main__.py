@@ -34,8 +34,10 @@ COMMANDS = {
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
     "console-producer": "publish lines of standard input (kafka-console-producer)",
     "console-consumer": "print the records of topics (kafka-console-consumer)",
+    "console-share-consumer": "print what a share group gives out (kafka-console-share-consumer)",
     "producer-perf-test": "measure the rate of producing (kafka-producer-perf-test)",
     "consumer-perf-test": "measure the rate of consuming (kafka-consumer-perf-test)",
+    "share-consumer-perf-test": "measure a share group (kafka-share-consumer-perf-test)",
 }
 
 

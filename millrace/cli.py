@@ -34,8 +34,10 @@ TOOLS = {
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
     "console-producer": "publish lines of standard input (kafka-console-producer)",
     "console-consumer": "print the records of topics (kafka-console-consumer)",
+    "console-share-consumer": "print what a share group gives out",
     "producer-perf-test": "how fast records are produced (kafka-producer-perf-test)",
     "consumer-perf-test": "how fast records are consumed (kafka-consumer-perf-test)",
+    "share-consumer-perf-test": "how fast a share group consumes",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }

@@ -6,9 +6,9 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from broker.cli.admin.settings import parse_addresses, read_properties
+from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
@@ -16,16 +16,8 @@ from broker.cli.arguments import (
     tool_parser,
     use_new_names,
 )
-from broker.cli.clients.formatters import (
-    CREATE_TIME,
-    FORMATTERS,
-    LOG_APPEND_TIME,
-    NO_TIMESTAMP,
-    PACKAGE,
-    ConsumedRecord,
-    Formatter,
-    make_formatter,
-)
+from broker.cli.clients.formatters import Formatter, make_formatter
+from broker.cli.clients.printing import add_printing_arguments, consumed, formatter_properties
 from broker.cli.clients.settings import collect_settings
 from broker.cli.ending import INTERRUPTED
 from broker.cli.progress import Progress
@@ -40,11 +32,6 @@ RECORDS_AT_ONCE = 500
 METADATA_MAX_AGE_MS = 300_000
 GENERATED_GROUPS = 100_000
 INTERNAL_TOPICS = re.compile("__(consumer_offsets|transaction_state|share_group_state)")
-FORMATTER_PROPERTIES = (
-    "print.timestamp, print.key, print.offset, print.epoch, print.partition, print.headers, "
-    "print.value (true or false), key.separator, line.separator, headers.separator, null.literal, "
-    "key.deserializer, value.deserializer, headers.deserializer"
-)
 DEPRECATED = {
     "consumer-property": "command-property",
     "consumer.config": "command-config",
@@ -102,27 +89,7 @@ def _parser() -> ToolParser:
         help="read_committed leaves out what was not committed; read_uncommitted (the default) "
         "reads everything",
     )
-    parser.add_argument(
-        "--formatter",
-        default=f"{PACKAGE}.DefaultMessageFormatter",
-        metavar="CLASS",
-        help=f"how records are printed, one of {', '.join(FORMATTERS)}",
-    )
-    for flag, metavar, text in (
-        ("formatter-property", "NAME=VALUE", f"a property of it: {FORMATTER_PROPERTIES}"),
-        ("property", "NAME=VALUE", "deprecated: --formatter-property"),
-        ("command-property", "NAME=VALUE", "a setting of the consumer"),
-        ("consumer-property", "NAME=VALUE", "deprecated: --command-property"),
-    ):
-        parser.add_argument(f"--{flag}", action="append", metavar=metavar, help=text)
-    for flag, text in (
-        ("formatter-config", "a properties file for --formatter-property, which goes before it"),
-        ("command-config", "a properties file for --command-property, which goes before it"),
-        ("consumer.config", "deprecated: --command-config"),
-    ):
-        parser.add_argument(f"--{flag}", dest=flag.replace("-", "_"), metavar="FILE", help=text)
-    parser.add_argument("--key-deserializer", metavar="CLASS", help="how keys are read")
-    parser.add_argument("--value-deserializer", metavar="CLASS", help="how values are read")
+    add_printing_arguments(parser, "consumer.config")
     parser.add_argument(
         "--skip-message-on-error", action="store_true", help="leave out what cannot be printed"
     )
@@ -155,15 +122,6 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
         parser.error(str(error))
 
 
-def formatter_properties(options: argparse.Namespace) -> dict[str, str]:
-    """Return the properties of the formatter."""
-    properties = read_properties(options.formatter_config) if options.formatter_config else {}
-    for name in ("key", "value"):
-        if given := getattr(options, f"{name}_deserializer"):
-            properties[f"{name}.deserializer"] = given
-    return properties | collect_settings(None, options.formatter_property)
-
-
 def consumer_settings(
     parser: ToolParser, options: argparse.Namespace, random: Random
 ) -> dict[str, str]:
@@ -193,7 +151,14 @@ def consumer_settings(
 
 
 def _check_group(parser: ToolParser, options: argparse.Namespace, in_settings: str | None) -> None:
-    groups = {group for group in (options.group, in_settings) if group is not None}
+    group = given_group(parser, options.group, in_settings)
+    if group is not None and options.partition is not None:
+        parser.error("Options group and partition cannot be specified together.")
+
+
+def given_group(parser: ToolParser, flag: str | None, in_settings: str | None) -> str | None:
+    """Return the id of the group, which may be given twice but not in two ways."""
+    groups = {group for group in (flag, in_settings) if group is not None}
     if len(groups) > 1:
         listed = ", ".join(f"'{group}'" for group in sorted(groups))
         parser.error(
@@ -201,8 +166,7 @@ def _check_group(parser: ToolParser, options: argparse.Namespace, in_settings: s
             "'--command-property', or via '--command-config') do not match. Detected group ids: "
             f"{listed}"
         )
-    if groups and options.partition is not None:
-        parser.error("Options group and partition cannot be specified together.")
+    return next(iter(groups), None)
 
 
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
@@ -248,28 +212,6 @@ def _print(options: argparse.Namespace, formatter: Formatter, message: "Message"
         print(f"Error processing message, skipping this message: {error}", file=sys.stderr)
         return
     sys.stdout.buffer.write(text)
-
-
-def consumed(message: "Message") -> ConsumedRecord:
-    """Return a record of the library in the formatters' form."""
-    kind, timestamp_ms = message.timestamp()
-    known = {1: CREATE_TIME, 2: LOG_APPEND_TIME}  # confluent_kafka's numbers
-    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
-    return ConsumedRecord(
-        message.partition() or 0,
-        message.offset() or 0,
-        message.leader_epoch(),
-        known.get(kind, NO_TIMESTAMP),
-        timestamp_ms,
-        headers,
-        _bytes(message.key()),
-        _bytes(message.value()),
-    )
-
-
-def _bytes(data: object) -> bytes | None:
-    assert data is None or isinstance(data, bytes), type(data)
-    return data
 
 
 class _Subscription:

@@ -53,12 +53,23 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> ToolParser:
     parser = tool_parser("consumer-perf-test", "Verify the consumer performance.")
-    parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to connect to"
-    )
     parser.add_argument("--topic", help="the topic to consume from")
     parser.add_argument("--include", metavar="REGEX", help="the topics to consume from")
     parser.add_argument("--group", help="the id of the group; a made-up one if none is given")
+    parser.add_argument(
+        "--from-latest",
+        action="store_true",
+        help="begin with the latest record when the group has no offset yet, not the earliest",
+    )
+    add_common_flags(parser)
+    return parser
+
+
+def add_common_flags(parser: ToolParser) -> None:
+    """Add the flags that the tool for share groups has too."""
+    parser.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="the brokers to connect to"
+    )
     parser.add_argument("--num-records", type=int, metavar="COUNT", help="how many to consume")
     parser.add_argument("--messages", type=int, metavar="COUNT", help="deprecated: --num-records")
     for flag, default, metavar, text in (
@@ -68,11 +79,6 @@ def _parser() -> ToolParser:
         ("reporting-interval", 5_000, "MS", "the time between two reports"),
     ):
         parser.add_argument(f"--{flag}", type=int, default=default, metavar=metavar, help=text)
-    parser.add_argument(
-        "--from-latest",
-        action="store_true",
-        help="begin with the latest record when the group has no offset yet, not the earliest",
-    )
     parser.add_argument(
         "--command-property", action="append", metavar="NAME=VALUE", help="a consumer's setting"
     )
@@ -92,13 +98,17 @@ def _parser() -> ToolParser:
         metavar="PATTERN",
         help="how times are printed, as java.text.SimpleDateFormat has it",
     )
-    return parser
 
 
 def _check(parser: ToolParser, options: argparse.Namespace) -> None:
     check_required(parser, options, ["bootstrap-server"])
     if (options.topic is None) == (options.include is None):
         parser.error("Exactly one of the following arguments is required: [topic], [include]")
+    check_common_flags(parser, options)
+
+
+def check_common_flags(parser: ToolParser, options: argparse.Namespace) -> None:
+    """Check the flags that the tool for share groups has too."""
     if (options.num_records is None) == (options.messages is None):
         parser.error("Exactly one of these arguments is required: [messages], [num-records]")
     check_not_with(parser, options, "consumer.config", ["command-config"])
@@ -246,5 +256,9 @@ class _Run:
             self._join_start_ms = self._clock.timestamp_ms()
 
     def _text(self, timestamp_ms: int) -> str:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone()
-        return date_text(self._options.date_format, moment)
+        return time_text(self._options.date_format, timestamp_ms)
+
+
+def time_text(pattern: str, timestamp_ms: int) -> str:
+    """Return a local time in a format of Java's."""
+    return date_text(pattern, datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone())

@@ -72,6 +72,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace console-consumer {_AT} --topic orders --group billing --formatter-property "
         "print.key=true",
     ),
+    "console-share-consumer": (
+        f"millrace console-share-consumer {_AT} --topic orders --max-messages 10",
+        f"millrace console-share-consumer {_AT} --topic orders --group packers --release "
+        "--formatter-property print.delivery=true --timeout-ms 2000",
+    ),
     "producer-perf-test": (
         f"millrace producer-perf-test {_AT} --topic orders --num-records 100000 "
         "--record-size 1000 --throughput -1",
@@ -82,6 +87,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace consumer-perf-test {_AT} --topic orders --num-records 100000",
         f"millrace consumer-perf-test {_AT} --topic orders --num-records 100000 "
         "--show-detailed-stats",
+    ),
+    "share-consumer-perf-test": (
+        f"millrace share-consumer-perf-test {_AT} --topic orders --num-records 100000",
+        f"millrace share-consumer-perf-test {_AT} --topic orders --num-records 100000 --threads 4 "
+        "--show-consumer-stats",
     ),
     "metadata-quorum": (
         f"millrace metadata-quorum {_AT} describe --status",

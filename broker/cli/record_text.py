@@ -168,8 +168,9 @@ TRANSACTION_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
 }
 OFFSET_SCHEMAS = {kind: _OFFSETS_SCHEMAS[kind] for kind in (0, 1)}
 GROUP_SCHEMAS = {2: _OFFSETS_SCHEMAS[2]}
+SHARE_GROUP_SCHEMAS = {kind: _OFFSETS_SCHEMAS[kind] for kind in range(10, 16)}
 
-_SHARE_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
+SHARE_STATE_SCHEMAS: dict[int, tuple[type[Message], type[Message]]] = {
     0: (ShareSnapshotKey, ShareSnapshotValue),
     1: (ShareUpdateKey, ShareUpdateValue),
 }
@@ -187,7 +188,7 @@ def transaction_text(record: Record) -> RecordText:
 
 def share_state_text(record: Record) -> RecordText:
     """Return the text of a record of `__share_group_state`."""
-    return _coordinator_text(record, _SHARE_SCHEMAS)
+    return _coordinator_text(record, SHARE_STATE_SCHEMAS)
 
 
 def _coordinator_text(

@@ -1,6 +1,9 @@
 """Share groups with Apache Kafka's own tools: its consumer, and its administration."""
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import confluent_kafka
@@ -9,6 +12,7 @@ import pytest
 from broker.cli import share_groups
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
+from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
@@ -118,6 +122,89 @@ def test_our_tool_prints_what_apaches_prints(
             status = share_groups.main([*to, *view])
             assert lines(capsys.readouterr().out) == lines(their.output), view
             assert status == their.status == 0, view
+
+
+SHOWN = tuple(
+    f"--formatter-property=print.{part}=true" for part in ("delivery", "offset", "epoch", "key")
+)
+AS_NUMBER = "--value-deserializer=org.apache.kafka.common.serialization.LongDeserializer"
+IDLE = ("--timeout-ms", "4000")
+RUNS = (
+    ("--release", "--max-messages", "3", *SHOWN),
+    ("--max-messages", "2", *SHOWN),
+    (AS_NUMBER, *IDLE),
+    ("--reject", "--max-messages", "1", *SHOWN),
+    ("--reject-message-on-error", AS_NUMBER, *IDLE),
+    (*IDLE, *SHOWN),
+)
+
+
+def test_our_share_consumers_do_what_apaches_do(broker: LocalBroker) -> None:
+    broker.create_topic("jobs", 1)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(6):
+        producer.produce("jobs", b"job %d" % number)
+    assert producer.flush(30) == 0
+    to = ("--bootstrap-server", broker.bootstrap_servers)
+    where = (*to, "--topic", "jobs")
+    perf = (*where, "--num-records", "6", "--timeout", "20000", "--threads", "2")
+    perf += ("--show-consumer-stats", "--group")
+    config = ("--alter", "--entity-type", "groups", "--entity-name")
+    first = ("--add-config", "share.auto.offset.reset=earliest")
+    results = run_tools(
+        kafka_libs(),
+        [
+            *(
+                Tool("kafka.admin.ConfigCommand", (*to, *config, group, *first))
+                for group in ("ours", "theirs", "our-perf", "their-perf")
+            ),
+            *(Tool(CONSUMER, (*where, "--group", "theirs", *run)) for run in RUNS),
+            Tool(f"{TOOLS}.ShareConsumerPerformance", (*perf, "their-perf")),
+        ],
+    )[4:]
+    for run, their in zip(RUNS, results, strict=False):
+        our = program("console-share-consumer", *where, "--group", "ours", *run)
+        printed = [line for line in their.output.splitlines() if line.startswith("Offset")]
+        assert our.stdout.splitlines() == printed, run
+        assert our.returncode == their.status, run
+        (counted,) = re.findall("Processed a total of .*", their.errors)
+        assert counted in our.stderr, run
+    our = program("share-consumer-perf-test", *perf, "our-perf")
+    their = results[-1]
+    assert our.returncode == their.status == 0
+    numbers = re.compile(r"\d([\d:. -]*\d)?")
+    shape = [numbers.sub("N", line) for line in their.output.splitlines()]
+    assert [numbers.sub("N", line) for line in our.stdout.splitlines()] == shape
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"),
+    [("console-share-consumer", ()), ("share-consumer-perf-test", ("--num-records", "9"))],
+)
+def test_a_share_consumer_leaves_its_group_when_it_is_stopped(
+    broker: LocalBroker, capsys: pytest.CaptureFixture[str], tool: str, more: tuple[str, ...]
+) -> None:
+    broker.create_topic("jobs", 1)
+    to = ("--bootstrap-server", broker.bootstrap_servers)
+
+    def members() -> int:
+        capsys.readouterr()
+        share_groups.main([*to, "--describe", "--group", "packers", "--members"])
+        return capsys.readouterr().out.count("share-consumer")
+
+    command = [sys.executable, "-m", "broker", tool, *to, "--topic", "jobs", "--group", "packers"]
+    with subprocess.Popen(
+        [*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        until(lambda: members() == 1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
+    assert members() == 0
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "broker", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 def lines(output: str) -> list[list[str]]:

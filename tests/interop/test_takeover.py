@@ -10,7 +10,8 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
+from tests.lib.share_group_taken_over import ShareGroupTakenOver
 from tests.lib.transactions_taken_over import TransactionsTakenOver
 
 pytestmark = pytest.mark.interop
@@ -50,15 +51,18 @@ def topic_ids(bootstrap: str) -> dict[str, str]:
     return {name: str(future.result(30).topic_id) for name, future in described.items()}
 
 
+def batch(run: int) -> set[str]:
+    return {f"{run}-{number}" for number in range(BATCH)}
+
+
 def go_on(bootstrap: str, run: int) -> None:
     """Read on as the group what the run before produced, and produce for the next."""
     if run:
         for protocol in ("classic", "consumer"):
-            expected = {f"{run - 1}-{number}" for number in range(BATCH)}
-            assert consume(bootstrap, protocol) == expected, protocol
+            assert consume(bootstrap, protocol) == batch(run - 1), protocol
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
-    for number in range(BATCH):
-        producer.produce(TOPIC, f"{run}-{number}")
+    for value in batch(run):
+        producer.produce(TOPIC, value)
     assert producer.flush(30) == 0
 
 
@@ -90,6 +94,8 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path
         create_topic(bootstrap)
         ids = topic_ids(bootstrap)
         go_on(bootstrap, 0)
+        shared = ShareGroupTakenOver(bootstrap, TOPIC)
+        shared.go_on(bootstrap, batch(0))
         transactions = TransactionsTakenOver(bootstrap)
         transactions.go_on(bootstrap, 0)
     for run, node in enumerate(
@@ -100,3 +106,14 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path
             assert topic_ids(bootstrap) == ids
             go_on(bootstrap, run)
             transactions.go_on(bootstrap, run)
+            shared.go_on(bootstrap, batch(run))
+    for topic, decoder, kind in (
+        ("__share_group_state", "--share-group-state-decoder", "deliveryCount"),
+        ("__consumer_offsets", "--offsets-decoder", "sharers"),
+    ):
+        logs = sorted(map(str, (tmp_path / "data").glob(f"{topic}-*/*.log")))
+        arguments = (decoder, "--files", ",".join(logs))
+        (theirs,) = run_tools(libs, [Tool("org.apache.kafka.tools.DumpLogSegments", arguments)])
+        assert kind in theirs.output, theirs
+        dumping = [sys.executable, "-m", "broker", "dump-log", *arguments]
+        assert subprocess.check_output(dumping, text=True) == theirs.output

@@ -18,6 +18,8 @@ from broker.cli.java_text import java_text
 from broker.cli.record_text import (
     GROUP_SCHEMAS,
     OFFSET_SCHEMAS,
+    SHARE_GROUP_SCHEMAS,
+    SHARE_STATE_SCHEMAS,
     TRANSACTION_SCHEMAS,
     open_record,
     to_json,
@@ -30,7 +32,10 @@ TIMESTAMP_TYPES = {CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
 
 
 class ConsumedRecord(NamedTuple):
-    """One record with its position; the epoch is None if the answer had none."""
+    """One record with its position; the epoch is None if the answer had none.
+
+    Only what a share group consumes has a count of deliveries.
+    """
 
     partition: int
     offset: int
@@ -40,6 +45,7 @@ class ConsumedRecord(NamedTuple):
     headers: list[tuple[str, bytes | None]]
     key: bytes | None
     value: bytes | None
+    delivery_count: int | None = None
 
 
 Formatter = Callable[[ConsumedRecord], bytes]
@@ -86,6 +92,14 @@ def _timestamp(_: Mapping[str, str]) -> Formatter:
     return text
 
 
+def _delivery(_: Mapping[str, str]) -> Formatter:
+    def text(record: ConsumedRecord) -> bytes:
+        count = record.delivery_count
+        return b"Delivery:NOT_PRESENT" if count is None else b"Delivery:%d" % count
+
+    return text
+
+
 def _epoch(_: Mapping[str, str]) -> Formatter:
     def text(record: ConsumedRecord) -> bytes:
         epoch = record.leader_epoch
@@ -119,7 +133,7 @@ PARTS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
     "timestamp": _timestamp,
     "partition": lambda _: lambda record: b"Partition:%d" % record.partition,
     "offset": lambda _: lambda record: b"Offset:%d" % record.offset,
-    "delivery": lambda _: lambda _: b"Delivery:NOT_PRESENT",  # Only share groups have a count.
+    "delivery": _delivery,
     "epoch": _epoch,
     "headers": _headers,
     "key": _key,
@@ -212,4 +226,6 @@ FORMATTERS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
     "OffsetsMessageFormatter": _json_formatter(OFFSET_SCHEMAS),
     "GroupMetadataMessageFormatter": _json_formatter(GROUP_SCHEMAS),
     "TransactionLogMessageFormatter": _json_formatter(TRANSACTION_SCHEMAS),
+    "ShareGroupMessageFormatter": _json_formatter(SHARE_GROUP_SCHEMAS),
+    "ShareGroupStateMessageFormatter": _json_formatter(SHARE_STATE_SCHEMAS),
 }

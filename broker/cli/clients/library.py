@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer
 
 from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import ToolFailed
@@ -21,7 +21,8 @@ from broker.server.clock import Clock, SystemClock
 
 AGAIN_AFTER_MS = 10_000
 TOLD_AS_ERRORS = ("FAIL ", "ERROR ")
-Client = TypeVar("Client", Consumer, Producer)
+NEVER_TOLD = ("SHARECONSUMER ",)  # Every share consumer of the library says that it is new.
+Client = TypeVar("Client", Consumer, Producer, ShareConsumer)
 Callbacks = dict[str, Callable[..., Any]]
 UNKNOWN_SETTING = re.compile('No such configuration property: "([^"]+)"')
 
@@ -38,6 +39,13 @@ def make_consumer(settings: Mapping[str, str], more: Callbacks | None = None) ->
     own = dict(settings)
     set_consumer_defaults(own)
     return _made(Consumer, own, more)
+
+
+def make_share_consumer(
+    settings: Mapping[str, str], more: Callbacks | None = None
+) -> ShareConsumer:
+    """Return a share consumer, with the library's callbacks, as the others."""
+    return _made(ShareConsumer, settings, more)
 
 
 def _made(
@@ -109,7 +117,7 @@ class _LogLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if record.levelno >= logging.WARNING and not text.startswith(TOLD_AS_ERRORS):
+        if record.levelno >= logging.WARNING and not text.startswith(TOLD_AS_ERRORS + NEVER_TOLD):
             _TELLER.tell(text)
 
 
