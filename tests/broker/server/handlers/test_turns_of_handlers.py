@@ -42,7 +42,7 @@ from broker.protocol.messages.offset_fetch import (
 from broker.protocol.structs import encoder
 from broker.server.coordinators import parts
 from broker.server.handlers.groups import leave_group
-from broker.server.network import turns
+from broker.server.network import connection, turns
 from broker.server.network.later import ITEMS_PER_STEP
 from broker.server.network.turns import Turns
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
@@ -63,6 +63,7 @@ def test_many_entries_take_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(framing, "PIECES_TO_JOIN", 100)
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "TURN_SECONDS", 0.0)
     monkeypatch.setattr(Turns, "wait", counted)
     with in_process_node() as node:
         taken = 0
