@@ -29,6 +29,7 @@ COMMANDS = {
     "share-groups": "list, describe, reset, delete share groups (kafka-share-groups)",
     "streams-groups": "list, describe, reset, delete streams groups (kafka-streams-groups)",
     "transactions": "describe transactions, abort hanging ones (kafka-transactions)",
+    "log-dirs": "log directories of brokers and their replicas (kafka-log-dirs)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
@@ -38,6 +39,9 @@ COMMANDS = {
     "producer-perf-test": "measure the rate of producing (kafka-producer-perf-test)",
     "consumer-perf-test": "measure the rate of consuming (kafka-consumer-perf-test)",
     "share-consumer-perf-test": "measure a share group (kafka-share-consumer-perf-test)",
+    "e2e-latency": "measure the time from sending to receiving (kafka-e2e-latency)",
+    "verifiable-producer": "produce numbers, told as JSON (kafka-verifiable-producer)",
+    "verifiable-consumer": "consume, told as JSON (kafka-verifiable-consumer)",
 }
 
 

@@ -29,6 +29,7 @@ TOOLS = {
     "share-groups": "list, describe, reset, delete share groups (kafka-share-groups)",
     "streams-groups": "list, describe, reset, delete streams groups (kafka-streams-groups)",
     "transactions": "look at transactions, end those that hang (kafka-transactions)",
+    "log-dirs": "log directories of brokers and their replicas (kafka-log-dirs)",
     "get-offsets": "offsets of partitions at a time (kafka-get-offsets)",
     "delete-records": "delete records before an offset (kafka-delete-records)",
     "broker-api-versions": "API versions of the brokers (kafka-broker-api-versions)",
@@ -38,6 +39,9 @@ TOOLS = {
     "producer-perf-test": "how fast records are produced (kafka-producer-perf-test)",
     "consumer-perf-test": "how fast records are consumed (kafka-consumer-perf-test)",
     "share-consumer-perf-test": "how fast a share group consumes",
+    "e2e-latency": "the time from sending to receiving (kafka-e2e-latency)",
+    "verifiable-producer": "produce numbers, told as JSON (kafka-verifiable-producer)",
+    "verifiable-consumer": "consume, told as JSON (kafka-verifiable-consumer)",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }

@@ -49,6 +49,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace transactions {_AT} list",
         f"millrace transactions {_AT} describe --transactional-id billing-1",
     ),
+    "log-dirs": (
+        f"millrace log-dirs {_AT} --describe",
+        f"millrace log-dirs {_AT} --describe --broker-list 1,2 --topic-list orders",
+    ),
     "get-offsets": (
         f"millrace get-offsets {_AT} --topic orders",
         f"millrace get-offsets {_AT} --topic-partitions orders:0-3 --time earliest",
@@ -76,6 +80,21 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace console-share-consumer {_AT} --topic orders --max-messages 10",
         f"millrace console-share-consumer {_AT} --topic orders --group packers --release "
         "--formatter-property print.delivery=true --timeout-ms 2000",
+    ),
+    "e2e-latency": (
+        f"millrace e2e-latency {_AT} --topic latency --num-records 10000 --producer-acks all "
+        "--record-size 100",
+        f"millrace e2e-latency {_AT} --topic latency --num-records 10000 --producer-acks 1 "
+        "--record-size 100 --num-headers 2 --record-header-key-size 5 --record-header-size 10",
+    ),
+    "verifiable-producer": (
+        f"millrace verifiable-producer {_AT} --topic numbers --max-messages 100",
+        f"millrace verifiable-producer {_AT} --topic numbers --throughput 100",
+    ),
+    "verifiable-consumer": (
+        f"millrace verifiable-consumer {_AT} --topic numbers --group-id readers",
+        f"millrace verifiable-consumer {_AT} --topic numbers --group-id readers --group-protocol "
+        "consumer --max-messages 100",
     ),
     "producer-perf-test": (
         f"millrace producer-perf-test {_AT} --topic orders --num-records 100000 "

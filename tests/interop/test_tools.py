@@ -37,6 +37,7 @@ MAIN_CLASSES = {
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
@@ -473,6 +474,8 @@ SAME_ABOUT_GROUPS = [
     ("get-offsets", "--topic read --partitions 0,1 --time -5"),
     ("get-offsets", "--topic read --time -3"),
     ("broker-api-versions", ""),
+    ("log-dirs", "--describe --topic-list one,nosuch"),
+    ("log-dirs", "--describe --broker-list 1 --topic-list one"),
 ]
 
 
@@ -513,6 +516,7 @@ def test_kafka_s_tools_and_ours_print_the_same_about_groups(
 ) -> None:
     tool = run(apache.bootstrap)
     assert tool("topics", "--create --topic read --partitions 2")[0] == 0
+    assert tool("topics", "--create --topic one")[0] == 0
     produce(apache.bootstrap, "read")
     reset = "--reset-offsets --group reset --topic read:0,1 --execute"
     assert tool("consumer-groups", f"{reset} --to-offset 5")[0] == 0

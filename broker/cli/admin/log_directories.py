@@ -10,6 +10,7 @@ from broker.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 
 
@@ -31,6 +32,16 @@ class ReplicaPlace(NamedTuple):
     future: str | None
 
 
+def log_directories(
+    client: AdminClient, broker_id: int, topics: list[DescribableLogDirTopic] | None = None
+) -> list[DescribeLogDirsResult]:
+    """Return a broker's log directories with its replicas, or those of some partitions."""
+    request = DescribeLogDirsRequest(topics=topics)
+    response = client.ask(request, DescribeLogDirsResponse, broker_id)
+    raise_for(response.error_code)
+    return response.results
+
+
 def replica_places(
     client: AdminClient, replicas: Iterable[Replica]
 ) -> dict[Replica, ReplicaPlace | None]:
@@ -46,15 +57,11 @@ def replica_places(
         topics: dict[str, list[int]] = {}
         for replica in own:
             topics.setdefault(replica.topic, []).append(replica.partition)
-        request = DescribeLogDirsRequest(
-            topics=[
-                DescribableLogDirTopic(topic=name, partitions=numbers)
-                for name, numbers in sorted(topics.items())
-            ]
-        )
-        response = client.ask(request, DescribeLogDirsResponse, broker_id)
-        raise_for(response.error_code)
-        for directory in response.results:
+        chosen = [
+            DescribableLogDirTopic(topic=name, partitions=numbers)
+            for name, numbers in sorted(topics.items())
+        ]
+        for directory in log_directories(client, broker_id, chosen):
             for topic in directory.topics:
                 for partition in topic.partitions:
                     replica = Replica(broker_id, topic.name, partition.partition_index)

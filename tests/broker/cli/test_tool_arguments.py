@@ -14,6 +14,7 @@ from broker.cli.topics import parse_assignment, parse_topic_configs, topic_patte
 from broker.errors import KafkaError
 
 NOWHERE = "--bootstrap-server 127.0.0.1:1"
+LATENCY = f"{NOWHERE} --topic t --num-records 1 --record-size 1"
 
 REFUSED = [
     ("topics", "", "Command must include exactly one action"),
@@ -129,6 +130,13 @@ REFUSED = [
         f"{NOWHERE} --reset-offsets --group a --dry-run --to-latest",
         "reset scopes should be defined",
     ),
+    ("log-dirs", NOWHERE, 'Missing required argument "[describe]"'),
+    ("e2e-latency", NOWHERE, 'Missing required argument "[topic]"'),
+    ("e2e-latency", f"{LATENCY} --producer-acks 0", "Please use '1' or 'all'"),
+    ("e2e-latency", f"{LATENCY} --producer-acks 1 --num-headers -1", "non-negative integer"),
+    ("e2e-latency", f"{NOWHERE.split()[1]} t 0 1 10", "must be a positive integer"),
+    ("verifiable-producer", f"{NOWHERE} --topic t --acks 2", "invalid choice"),
+    ("verifiable-consumer", f"{NOWHERE} --topic t", "arguments are required: --group-id"),
     ("share-groups", NOWHERE, "Command must include exactly one action: --list"),
     ("share-groups", "--list", 'Missing required argument "[bootstrap-server]"'),
     ("share-groups", f"{NOWHERE} --describe", "takes one of these options: [all-groups], [group]"),

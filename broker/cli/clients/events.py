@@ -1,0 +1,32 @@
+"""The lines of JSON by which the verifiable clients tell a system test what they do."""
+
+import json
+import signal
+import sys
+from types import FrameType
+
+from broker.server.clock import Clock
+
+
+class Events:
+    """Prints events; each has the time and a name."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def tell(self, name: str, **more: object) -> None:
+        event = {"timestamp": self._clock.timestamp_ms(), "name": name, **more}
+        print(json.dumps(event, separators=(",", ":"), ensure_ascii=False))
+        sys.stdout.flush()
+
+
+class StopRequest:
+    """SIGINT and SIGTERM as a flag: whoever watches it has yet to print how it ended."""
+
+    def __init__(self) -> None:
+        self.exit_status = 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.exit_status = 128 + number
