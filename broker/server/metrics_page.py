@@ -8,6 +8,7 @@ from typing import Any
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.coordinators.group_metrics import PREFIX
+from broker.server.coordinators.share_state_metrics import share_state_families
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quota_numbers import quota_numbers
 from broker.server.replication.replication_metrics import (
@@ -74,6 +75,7 @@ class _BrokerCollector:
             *replication,
             *self._purgatories(),
             *self._groups(),
+            *share_state_families(broker.share_states.metrics),
             *self._quotas(),
             self._fetcher_lags(),
             CounterMetricFamily(

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import confluent_kafka
 import pytest
@@ -200,6 +201,30 @@ def test_a_share_consumer_leaves_its_group_when_it_is_stopped(
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 128 + signal.SIGTERM
     assert members() == 0
+
+
+def test_the_metrics_of_the_coordinators_have_kafkas_names(broker: LocalBroker) -> None:
+    broker.create_topic("jobs", 1)
+    with ShareMember(broker.bootstrap_servers, "packers"):
+        assert broker.http_url is not None
+        page = urlopen(f"{broker.http_url}/metrics").read().decode()
+    groups, states = "kafka_server_group_coordinator", "kafka_server_share_coordinator"
+    for line in (
+        f'{groups}_metrics_group_count{{protocol="share"}} 1.0',
+        f'{groups}_metrics_share_group_count{{state="stable"}} 1.0',
+        f'{groups}_metrics_share_group_count{{state="empty"}} 0.0',
+        f"{states}_metrics_write_latency_count",
+    ):
+        assert line in page, line
+    # A first epoch for the member, and one for the partition that has got its state.
+    assert number(page, f"{groups}_metrics_share_group_rebalance_total") == 2
+    # The leader of the partition has written where it begins.
+    assert number(page, f"{states}_metrics_write_total") >= 1
+
+
+def number(page: str, name: str) -> float:
+    (found,) = re.findall(rf"^{name} (\S+)$", page, re.MULTILINE)
+    return float(found)
 
 
 def program(*arguments: str) -> subprocess.CompletedProcess[str]:

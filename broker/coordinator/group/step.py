@@ -99,6 +99,8 @@ class ShardState:
     streams_groups: dict[str, StreamsGroup] = field(default_factory=dict)
     streams_rebalance_count: int = 0
     """A counter of new epochs of streams groups, for the metrics."""
+    share_rebalance_count: int = 0
+    """The same of share groups."""
     topics_version: int = 0
     """A counter of changes of the cluster's topics."""
 

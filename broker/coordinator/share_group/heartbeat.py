@@ -180,6 +180,7 @@ def refresh(step: Step, group: ShareGroup, *, has_changed: bool) -> bool:
     if not has_changed and metadata_hash == group.metadata_hash:
         return False
     write(step, ShareGroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
+    step.shard.share_rebalance_count += 1
     return True
 
 

@@ -1,10 +1,12 @@
 """The numbers of Kafka's `group-coordinator-metrics`, with Kafka's names."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
 
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.share_group.share_group import ShareGroupState
 from broker.coordinator.streams_group.streams_group import StreamsGroupState
 
 PREFIX = "kafka_server_group_coordinator_metrics_"
@@ -31,18 +33,34 @@ def group_numbers(shards: Iterable[GroupShard]) -> Iterator[GroupNumber]:
     }
     for protocol, count in counts.items():
         yield GroupNumber("group_count", "Groups by protocol", ("protocol", protocol), count)
-    found = Counter(group.state for state in states for group in state.streams_groups.values())
-    for group_state in StreamsGroupState:
+    for kind, known, groups, rebalance_count in (
+        (
+            "streams",
+            StreamsGroupState,
+            [group for state in states for group in state.streams_groups.values()],
+            sum(state.streams_rebalance_count for state in states),
+        ),
+        (
+            "share",
+            ShareGroupState,
+            [group for state in states for group in state.share_groups.values()],
+            sum(state.share_rebalance_count for state in states),
+        ),
+    ):
+        yield from _numbers_of_kind(kind, known, Counter(group.state for group in groups))
         yield GroupNumber(
-            "streams_group_count",
-            "Streams groups by state",
-            ("state", group_state.name.lower()),
-            found[group_state],
+            f"{kind}_group_rebalance",
+            f"New epochs of {kind} groups",
+            None,
+            rebalance_count,
+            is_counter=True,
         )
-    yield GroupNumber(
-        "streams_group_rebalance",
-        "New epochs of streams groups",
-        None,
-        sum(state.streams_rebalance_count for state in states),
-        is_counter=True,
-    )
+
+
+def _numbers_of_kind(
+    kind: str, known: type[Enum], found: Mapping[Any, int]
+) -> Iterator[GroupNumber]:
+    for state in known:
+        label = ("state", state.name.lower())
+        count = found.get(state, 0)
+        yield GroupNumber(f"{kind}_group_count", f"{kind.title()} groups by state", label, count)

@@ -14,6 +14,7 @@ from broker.metadata.topic_names import SHARE_GROUP_STATE
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.shard_loading import load_in_order
 from broker.server.coordinators.shards import Ask, ShardKind, ShardParts, Shards
+from broker.server.coordinators.share_state_metrics import ShareStateMetrics
 from broker.server.network.dispatch import RequestContext
 from broker.server.storage.failures import StorageFailures
 
@@ -28,6 +29,7 @@ class ShareStates(Shards[ShareStateShard]):
     def __init__(
         self, parts: ShardParts, config: ShareStateConfig, failures: StorageFailures
     ) -> None:
+        self.metrics = ShareStateMetrics()
         self._failures = failures
         kind = ShardKind(
             SHARE_GROUP_STATE,
@@ -45,6 +47,10 @@ class ShareStates(Shards[ShareStateShard]):
         """Put one question to the shard of a share-partition. Raises KafkaError."""
         return self.ask(context, coordinator_key(key), ask)
 
+    def now_ms(self) -> int:
+        """Return the monotonic time."""
+        return self._now().now_ms
+
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Forget the share-partitions of deleted topics."""
         if delta.deleted_ids:
@@ -61,6 +67,7 @@ class ShareStates(Shards[ShareStateShard]):
             partition = self._partitions.get(SHARE_GROUP_STATE, number)
             if effect.offset > partition.log.log_start_offset:
                 self._partitions.delete_records_before(partition, effect.offset)
+                self.metrics.last_pruned_offsets[number] = effect.offset
         except KafkaError as error:
             log.warning("records stay shard=%d offset=%d reason=%s", number, effect.offset, error)
         except OSError as error:

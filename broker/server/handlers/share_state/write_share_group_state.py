@@ -17,6 +17,7 @@ class WriteShareGroupState:
     """Asks the shard of each share-partition."""
 
     def __init__(self, share_states: ShareStates) -> None:
+        self._share_states = share_states
         self._by_partition = ByPartition(
             share_states, ShareStateShard.write, WriteStateResult, PartitionResult
         )
@@ -25,5 +26,10 @@ class WriteShareGroupState:
         self, context: RequestContext, request: WriteShareGroupStateRequest
     ) -> Steps[Answer]:
         """Answer each share-partition on its own."""
+        started_ms = self._share_states.now_ms()
         results = yield from self._by_partition.results(context, request)
+        self._share_states.metrics.note_write(
+            sum(one.error_code == 0 for result in results for one in result.partitions),
+            self._share_states.now_ms() - started_ms,
+        )
         return WriteShareGroupStateResponse(results=results)
