@@ -134,6 +134,17 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "millrace replica-verification --broker-list localhost:9092 --topics-include orders "
         "--time -1",
     ),
+    "metadata-quorum add-controller": (
+        "millrace metadata-quorum --bootstrap-controller 127.0.0.1:9093 "
+        "--command-config server.properties add-controller",
+        f"millrace metadata-quorum {_AT} --command-config server.properties add-controller "
+        "--dry-run",
+    ),
+    "metadata-quorum remove-controller": (
+        f"millrace metadata-quorum {_AT} remove-controller -i 3 -d JEXY6aqzQY-32P5TStzaFg",
+        f"millrace metadata-quorum {_AT} remove-controller --controller-id 3 "
+        "--controller-directory-id JEXY6aqzQY-32P5TStzaFg --dry-run",
+    ),
     "metadata-quorum describe": (
         f"millrace metadata-quorum {_AT} describe --status",
         f"millrace metadata-quorum {_AT} describe --replication --human-readable",

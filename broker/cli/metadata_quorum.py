@@ -1,4 +1,7 @@
-"""`millrace metadata-quorum`: describe the metadata quorum, with kafka-metadata-quorum's flags."""
+"""`millrace metadata-quorum`: describe the metadata quorum and change its voters.
+
+The flags, the output and the exit statuses are those of kafka-metadata-quorum.
+"""
 
 import argparse
 import sys
@@ -6,12 +9,19 @@ from collections.abc import Iterable
 
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
+from broker.cli.admin.settings import read_properties
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
     add_sub_command,
     connection_of,
     tool_parser,
+)
+from broker.cli.quorum_voters import (
+    ADD,
+    add_controller,
+    add_voter_commands,
+    remove_controller,
 )
 from broker.cli.table import table_text
 from broker.errors import KafkaError
@@ -31,37 +41,55 @@ COLUMNS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Describe the quorum; return 1 if that is refused."""
+    """Run one sub-command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
     try:
-        if options.status and options.replication:
-            raise ToolFailed(
-                "Only one of --status or --replication should be specified with describe "
-                "sub-command"
-            )
-        if not (options.status or options.replication):
-            raise ToolFailed(
-                "One of --status or --replication must be specified with describe sub-command"
-            )
-        if options.status and options.human_readable:
-            raise ToolFailed(
-                "The option --human-readable is only supported along with --replication"
-            )
-        with AdminClient(connection_of(options)) as client:
-            if options.replication:
-                now_ms = SystemClock().timestamp_ms() if options.human_readable else None
-                print(replication_text(describe_metadata_quorum(client), now_ms))
-            else:
-                cluster_id = describe_cluster(client).cluster_id
-                print(status_text(cluster_id, describe_metadata_quorum(client)))
+        print(_run(options))
     except (KafkaError, ToolFailed) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
+def _run(options: argparse.Namespace) -> str:
+    if options.command == "describe":
+        return _describe(options)
+    file = options.command_config
+    if options.command == ADD and not file:
+        raise ToolFailed(
+            "You must supply the configuration file of the controller you are adding when using "
+            "add-controller."
+        )
+    with AdminClient(connection_of(options)) as client:
+        if options.command == ADD:
+            return add_controller(client, read_properties(file), dry_run=options.dry_run)
+        return remove_controller(client, options)
+
+
+def _describe(options: argparse.Namespace) -> str:
+    """Return the description of the quorum. Raise ToolFailed or KafkaError."""
+    if options.status and options.replication:
+        raise ToolFailed(
+            "Only one of --status or --replication should be specified with describe sub-command"
+        )
+    if not (options.status or options.replication):
+        raise ToolFailed(
+            "One of --status or --replication must be specified with describe sub-command"
+        )
+    if options.status and options.human_readable:
+        raise ToolFailed("The option --human-readable is only supported along with --replication")
+    with AdminClient(connection_of(options)) as client:
+        if options.replication:
+            now_ms = SystemClock().timestamp_ms() if options.human_readable else None
+            return replication_text(describe_metadata_quorum(client), now_ms)
+        cluster_id = describe_cluster(client).cluster_id
+        return status_text(cluster_id, describe_metadata_quorum(client))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = tool_parser("metadata-quorum", "Describe the metadata quorum of a cluster.")
+    parser = tool_parser(
+        "metadata-quorum", "Describe the metadata quorum of a cluster, or change its voters."
+    )
     add_connection(parser, is_required=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     describe = add_sub_command(
@@ -74,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument(
         "--human-readable", action="store_true", help="with --replication: ages, not timestamps"
     )
+    add_voter_commands(commands)
     return parser
 
 

@@ -4,8 +4,9 @@ Any process that can connect may send a message with an epoch and a leader. If n
 make the claim, the node refuses the message, ignores its other fields, and keeps running.
 
 - An epoch has one leader. It need not be a voter by this node's log: the voters may have changed
-  in records that this node does not have yet (KIP-853). But a voter that is alone has written
-  every such record itself, so it believes no other node (`is_stranger`).
+  in records that this node does not have yet (KIP-853). But a voter that is alone, and knows that
+  to be committed, has written every later record itself, so it believes no other node
+  (`RaftState.is_stranger`).
 - Epochs are numbers of 31 bits, and every election uses the next one. A node therefore accepts only
   epochs within `MAX_EPOCH_STEP` of its own, so that one forged message cannot exhaust the numbers.
   A node that missed `MAX_EPOCH_STEP` elections (194 days at one per second) must be formatted anew.
@@ -14,14 +15,8 @@ make the claim, the node refuses the message, ignores its other fields, and keep
 from broker.errors import ErrorCode
 from broker.raft.config import RaftConfig
 from broker.raft.quorum_state import MAX_EPOCH, NO_NODE, QuorumState
-from broker.raft.voter_set import VoterSet
 
 MAX_EPOCH_STEP = 2**24
-
-
-def is_stranger(config: RaftConfig, voters: VoterSet, node_id: int) -> bool:
-    """Return True if a node can neither lead nor be a candidate: this voter is alone."""
-    return voters.ids == (config.node_id,) and node_id not in (NO_NODE, config.node_id)
 
 
 def check_claim(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from broker.errors import ErrorCode
 from broker.protocol.message import Message
 from broker.protocol.records.quorum import KRaftVersionRecord, LeaderChangeMessage, Voter
-from broker.raft.claims import check_claim, is_stranger
+from broker.raft.claims import check_claim
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.log import RaftLog
 from broker.raft.messages import addresses_in, name_leader, refusal_of
@@ -381,9 +381,18 @@ class RaftState:
         deadline_ms = self.random_election_deadline_ms(now_ms)
         self._become(Resigned(deadline_ms, candidates, set(candidates)), self.quorum)
 
+    def is_stranger(self, node_id: int) -> bool:
+        """Return True if a node can neither lead nor be a candidate: this voter is alone."""
+        own_id = self.config.node_id
+        is_alone = all(
+            voters.ids == (own_id,) for voters in self.history.since(self.high_watermark)
+        )
+        return is_alone and node_id not in (NO_NODE, own_id)
+
     def check_claim(self, epoch: int, leader_id: int, *, needs_leader: bool) -> ErrorCode:
         """Return the error for a claimed leader of this or a later epoch; see `claims`."""
-        if is_stranger(self.config, self.voters, leader_id):
+        is_known = (epoch, leader_id) == (self.epoch, self.quorum.leader_id)
+        if self.is_stranger(leader_id) and not is_known:
             return ErrorCode.INCONSISTENT_VOTER_SET
         return check_claim(self.config, self.quorum, epoch, leader_id, needs_leader=needs_leader)
 

@@ -19,7 +19,6 @@ from broker.protocol.messages.end_quorum_epoch import (
 )
 from broker.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
 from broker.protocol.wire import ZERO_UUID
-from broker.raft.claims import is_stranger
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -97,7 +96,7 @@ def _decide(
     if (
         not config.is_controller
         or candidate_id in (NO_NODE, config.node_id)
-        or is_stranger(config, state.voters, candidate_id)
+        or state.is_stranger(candidate_id)
     ):
         return ErrorCode.INCONSISTENT_VOTER_SET, False
     if partition.replica_epoch < state.epoch:

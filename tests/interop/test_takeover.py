@@ -10,6 +10,9 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.cluster import describe_features
+from broker.cli.admin.settings import admin_settings
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
 from tests.lib.share_group_taken_over import ShareGroupTakenOver
 from tests.lib.transactions_taken_over import TransactionsTakenOver
@@ -43,6 +46,12 @@ def create_topic(bootstrap: str) -> None:
     topic = confluent_kafka.admin.NewTopic(TOPIC, 2, 1, config={"retention.ms": "-1"})
     for created in admin.create_topics([topic]).values():
         created.result(30)
+
+
+def finalized_levels(bootstrap: str) -> dict[str, int]:
+    with AdminClient(admin_settings(bootstrap, None, None)) as client:
+        levels, _ = describe_features(client, None)
+    return {level.name: level.finalized for level in levels}
 
 
 def topic_ids(bootstrap: str) -> dict[str, str]:
@@ -88,9 +97,12 @@ def consume(bootstrap: str, protocol: str) -> set[str]:
     return values
 
 
-def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_dynamic", [False, True], ids=["static-voters", "kraft-version-1"])
+def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(
+    tmp_path: Path, is_dynamic: bool
+) -> None:
     libs = kafka_libs()
-    with running_node(libs, tmp_path) as bootstrap:
+    with running_node(libs, tmp_path, is_dynamic=is_dynamic) as bootstrap:
         create_topic(bootstrap)
         ids = topic_ids(bootstrap)
         go_on(bootstrap, 0)
@@ -99,7 +111,12 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path
         transactions = TransactionsTakenOver(bootstrap)
         transactions.go_on(bootstrap, 0)
     for run, node in enumerate(
-        (our_node(tmp_path), running_node(libs, tmp_path), our_node(tmp_path)), 1
+        (
+            our_node(tmp_path),
+            running_node(libs, tmp_path, is_dynamic=is_dynamic),
+            our_node(tmp_path),
+        ),
+        1,
     ):
         transactions.prepare(tmp_path / "data", run - 1)
         with node as bootstrap:
@@ -107,6 +124,7 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(tmp_path: Path
             go_on(bootstrap, run)
             transactions.go_on(bootstrap, run)
             shared.go_on(bootstrap, batch(run))
+            assert finalized_levels(bootstrap)["kraft.version"] == int(is_dynamic)
     for topic, decoder, kind in (
         ("__share_group_state", "--share-group-state-decoder", "deliveryCount"),
         ("__consumer_offsets", "--offsets-decoder", "sharers"),

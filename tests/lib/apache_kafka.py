@@ -98,22 +98,27 @@ def run_tools(libs: str, tools: Iterable[Tool], *options: str) -> list[ToolResul
 
 @contextmanager
 def running_node(
-    libs: str, folder: Path, settings: Mapping[str, str] = MappingProxyType({}), *options: str
+    libs: str,
+    folder: Path,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *options: str,
+    is_dynamic: bool = False,
 ) -> Iterator[str]:
     """Run one node until the block ends, then stop it cleanly; gives its bootstrap server.
 
     `settings` are more lines of its file, `options` Java's own. A second run in the same folder
-    goes on with what the first has left there.
+    goes on with what the first has left there. With `is_dynamic` the folder is formatted with
+    kraft.version 1, so that the voter is in the log.
     """
     port, controller_port = islice(free_ports(), 2)
     properties = folder / "server.properties"
     properties.write_text(
-        _properties(folder, port, controller_port)
+        _properties(folder, port, controller_port, is_dynamic=is_dynamic)
         + "".join(f"{name}={value}\n" for name, value in settings.items())
     )
     if not (folder / "data").exists():
         # Formatting is a program of its own, and what it writes is the same for all these nodes.
-        shutil.copytree(_formatted(libs), folder / "data")
+        shutil.copytree(_formatted(libs, is_dynamic=is_dynamic), folder / "data")
     command = [*java(libs, "-Xmx512m", *options), "kafka.Kafka", str(properties)]
     with (folder / "server.log").open("wb") as output:
         server = subprocess.Popen(command, stdout=output, stderr=output)
@@ -125,14 +130,17 @@ def running_node(
         server.wait(60)
 
 
-def _properties(folder: Path, port: int, controller_port: int) -> str:
+def _properties(folder: Path, port: int, controller_port: int, *, is_dynamic: bool = False) -> str:
+    quorum = f"controller.quorum.voters=1@127.0.0.1:{controller_port}"
+    if is_dynamic:
+        quorum = f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}"
     return f"""process.roles=broker,controller
 node.id=1
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+{quorum}
 log.dirs={folder}/data
 offsets.topic.num.partitions=2
 transaction.state.log.num.partitions=2
@@ -146,16 +154,17 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def _formatted(libs: str) -> Path:
+def _formatted(libs: str, *, is_dynamic: bool = False) -> Path:
     """Give a folder that Kafka has formatted, which is done once."""
-    formatted = made_for(libs) / "formatted"
+    formatted = made_for(libs) / ("formatted-standalone" if is_dynamic else "formatted")
     with one_at_a_time("kafka-formatted"):
         if not formatted.exists():
             formatted.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(dir=formatted.parent) as part:
                 properties = Path(part) / "server.properties"
-                properties.write_text(_properties(Path(part), 9092, 9093))
+                properties.write_text(_properties(Path(part), 9092, 9093, is_dynamic=is_dynamic))
                 line = f"format -t {CLUSTER_ID} -c {properties}"
+                line += " --standalone" if is_dynamic else ""
                 done = run_tool(libs, "kafka.tools.StorageTool", *line.split())
                 assert done.returncode == 0, done.stderr
                 (Path(part) / "data").rename(formatted)

@@ -1,16 +1,26 @@
 """The cluster as a whole: its id, its nodes, its metadata quorum and its feature levels."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
 from broker.cli.admin.client import ENDPOINT_TYPE_CONTROLLER, AdminClient, To, error_of, raise_for
+from broker.config.listeners import Endpoint
 from broker.errors import KafkaError
 from broker.protocol.messages import describe_quorum
+from broker.protocol.messages.add_raft_voter import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    Listener,
+)
 from broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+)
+from broker.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
 )
 from broker.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -86,9 +96,7 @@ def describe_metadata_quorum(client: AdminClient) -> Quorum:
             )
         ]
     )
-    is_controller = client.settings.is_controller_bootstrap
-    to = To.CONTROLLER if is_controller else To.ANY_NODE
-    response = client.ask(request, describe_quorum.DescribeQuorumResponse, to)
+    response = client.ask(request, describe_quorum.DescribeQuorumResponse, _to_quorum(client))
     raise_for(response.error_code, response.error_message)
     partition = response.topics[0].partitions[0]
     raise_for(partition.error_code, partition.error_message)
@@ -105,6 +113,35 @@ def describe_metadata_quorum(client: AdminClient) -> Quorum:
             for node in response.nodes
         },
     )
+
+
+def add_raft_voter(
+    client: AdminClient, node_id: int, directory_id: bytes, endpoints: Iterable[Endpoint]
+) -> None:
+    """Make a controller a voter of the metadata quorum; return when that is committed."""
+    request = AddRaftVoterRequest(
+        timeout_ms=client.settings.request_timeout_ms,
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        listeners=[
+            Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+            for endpoint in endpoints
+        ],
+    )
+    response = client.ask(request, AddRaftVoterResponse, _to_quorum(client))
+    raise_for(response.error_code, response.error_message)
+
+
+def remove_raft_voter(client: AdminClient, node_id: int, directory_id: bytes) -> None:
+    """Take a voter out of the metadata quorum; return when that is committed."""
+    request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
+    response = client.ask(request, RemoveRaftVoterResponse, _to_quorum(client))
+    raise_for(response.error_code, response.error_message)
+
+
+def _to_quorum(client: AdminClient) -> To:
+    """Return the node to ask: a broker forwards to the quorum's leader, a controller does not."""
+    return To.CONTROLLER if client.settings.is_controller_bootstrap else To.ANY_NODE
 
 
 def describe_features(

@@ -18,7 +18,12 @@ from broker.protocol.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
-from broker.raft.messages import begin_epoch_request, fetch_response, partition_of
+from broker.raft.messages import (
+    begin_epoch_request,
+    end_epoch_request,
+    fetch_response,
+    partition_of,
+)
 from broker.raft.output import Envelope
 from broker.raft.quorum_state import QuorumState
 from broker.raft.roles import Follower, Leader, Observer, Resigned
@@ -446,3 +451,16 @@ def test_a_vote_asked_of_the_disk_that_was_lost_is_refused():
     peer = dynamic()
     request = ask_vote(2, 1, voter_directory_id=directory(9))
     assert only(peer.receive(2, request)).error_code == ErrorCode.INVALID_VOTER_KEY
+
+
+def test_a_voter_that_is_left_alone_hears_the_resignation_of_the_leader_that_removed_itself():
+    source = leader((1, 4))
+    source.receive(CLIENT, remove_voter_request(CLUSTER_ID, voter(1).key))
+    peer = dynamic(node_id=4, voters=(1, 4))
+    (request,) = [e for e in peer.receive(1, announce_to(4)) if isinstance(e.message, FetchRequest)]
+    peer.answer(request, _led(source.log.read(0, 1 << 20)))
+    assert peer.node.voters.ids == (4,)
+    resigned = end_epoch_request(CLUSTER_ID, 1, 1, [voter(4).key])
+    sent = peer.receive(1, resigned)
+    assert only([e for e in sent if e.destination == 1]).error_code == ErrorCode.NONE
+    assert peer.node.is_leader

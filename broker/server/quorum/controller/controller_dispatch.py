@@ -103,7 +103,9 @@ DESCRIBED = frozenset(
     }
 )
 """The requests that every node answers from its image."""
-FORWARDED_APIS = CONTROLLER_APIS & frozenset(CHECKS)
+QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
+"""The requests of clients that the leader of the quorum answers."""
+FORWARDED_APIS = (CONTROLLER_APIS & frozenset(CHECKS)) | QUORUM_APIS
 """The requests of clients that a broker may forward in an Envelope."""
 
 

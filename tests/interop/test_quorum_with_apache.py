@@ -1,0 +1,132 @@
+"""A dynamic quorum of Apache Kafka and ours: each joins that of the other, and is left alone."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import confluent_kafka.admin
+import pytest
+
+from tests.lib.apache_kafka import kafka_libs, run_tool
+from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
+from tests.lib.java import java
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
+APACHE, OURS = 1, 2
+PATIENCE_SECONDS = 60
+
+
+@contextmanager
+def apache_node(libs: str, nodes: DynamicQuorum, node_id: int, *flags: str) -> Iterator[None]:
+    """Format a configured folder with Apache Kafka's tool, and run Apache Kafka on it."""
+    properties = str(nodes.home(node_id) / "server.properties")
+    done = run_tool(
+        *(libs, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties, *flags)
+    )
+    assert done.returncode == 0, done.stderr
+    with (nodes.home(node_id) / "apache.log").open("wb") as output:
+        command = [*java(libs, "-Xmx384m"), "kafka.Kafka", properties]
+        server = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        yield
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.2)
+
+
+def voters(nodes: DynamicQuorum, bootstrap: str) -> list[int]:
+    """Give the voters, none while a new leader is being elected."""
+    try:
+        return nodes.voters(bootstrap)
+    except AssertionError:
+        return []
+
+
+def create_topic(bootstrap: str, name: str) -> None:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    topic = confluent_kafka.admin.NewTopic(name, 1, 1)
+    for created in admin.create_topics([topic], request_timeout=30).values():
+        created.result(PATIENCE_SECONDS)
+
+
+def topics(bootstrap: str) -> set[str]:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    return {name for name in admin.list_topics(timeout=30).topics if not name.startswith("__")}
+
+
+def is_up(bootstrap: str) -> bool:
+    try:
+        topics(bootstrap)
+    except confluent_kafka.KafkaException:
+        return False
+    return True
+
+
+def quorum_of(tmp_path: Path, roles_of_ours: str) -> DynamicQuorum:
+    nodes = DynamicQuorum(tmp_path, [APACHE, OURS])
+    nodes.configure(APACHE, "broker,controller")
+    nodes.configure(OURS, roles_of_ours)
+    return nodes
+
+
+def test_our_node_joins_a_quorum_of_apache_kafka_and_then_leads_it_alone(tmp_path: Path) -> None:
+    libs = kafka_libs()
+    with (
+        # A broker of ours supports no feature streams.version, which Apache Kafka's quorum has.
+        quorum_of(tmp_path, "controller") as nodes,
+        apache_node(libs, nodes, APACHE, "--standalone"),
+    ):
+        apache = nodes.bootstrap_server(APACHE)
+        until(lambda: is_up(apache))
+        create_topic(apache, "first")
+        nodes.format(OURS, "--no-initial-controllers")
+        nodes.start(OURS)
+        nodes.add(apache, OURS)
+        assert nodes.voters(apache) == [APACHE, OURS]
+        create_topic(apache, "second")
+        # The leader, which is Apache Kafka's, removes itself.
+        assert "Removed  KRaft controller 1" in nodes.remove(apache, APACHE)
+        until(lambda: voters(nodes, apache) == [OURS])
+        create_topic(apache, "third")
+        assert topics(apache) == {"first", "second", "third"}
+
+
+def test_a_node_of_apache_kafka_joins_our_quorum_and_then_leads_it_alone(tmp_path: Path) -> None:
+    libs = kafka_libs()
+    with quorum_of(tmp_path, "broker,controller") as nodes:
+        nodes.format(OURS, "--standalone")
+        nodes.start(OURS)
+        ours, apache = nodes.bootstrap_server(OURS), nodes.bootstrap_server(APACHE)
+        create_topic(ours, "first")
+        with apache_node(libs, nodes, APACHE, "--no-initial-controllers"):
+            until(lambda: is_up(apache))
+            added = run_tool(
+                *(libs, TOOL, "--bootstrap-server", ours, "--command-config"),
+                *(str(nodes.home(APACHE) / "server.properties"), "add-controller"),
+            )
+            assert added.returncode == 0, added.stderr
+            create_topic(ours, "second")
+            removed = run_tool(
+                *(libs, TOOL, "--bootstrap-server", apache, "remove-controller"),
+                *("-i", str(OURS), "-d", nodes.directory_id(OURS)),
+            )
+            assert removed.returncode == 0, removed.stderr
+            until(lambda: voters(nodes, apache) == [APACHE])
+            create_topic(apache, "third")
+            assert topics(apache) == {"first", "second", "third"}
