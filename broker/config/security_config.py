@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from broker.config.kerberos_config import KerberosConfig, read_kerberos_config
 from broker.config.oauth_config import OauthConfig, read_oauth_config
 from broker.config.sources import invalid
 from broker.config.stores import Store
@@ -17,6 +18,7 @@ from broker.metadata.control.view import TokenConfig
 from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
 from millrace.security.jaas import (
+    KERBEROS_MODULE,
     OAUTHBEARER_MODULE,
     PLAIN_MODULE,
     SCRAM_MODULE,
@@ -31,12 +33,12 @@ MODULE_OF = {
     SCRAM_SHA_256.name: SCRAM_MODULE,
     SCRAM_SHA_512.name: SCRAM_MODULE,
     "OAUTHBEARER": OAUTHBEARER_MODULE,
+    "GSSAPI": KERBEROS_MODULE,
 }
 """The mechanisms that are built, and the login module that configures each."""
 BETWEEN_NODES = (PLAIN, SCRAM_SHA_256.name, SCRAM_SHA_512.name)
 """The mechanisms that a node authenticates with at another one, and a tool at a broker."""
-OAUTHBEARER = "OAUTHBEARER"
-NOT_BUILT = frozenset({"GSSAPI"})
+OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
 TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = ("none", "requested", "required")
 
@@ -87,6 +89,7 @@ class SaslConfig:
     max_receive_bytes: int
     failure_delay_ms: int
     oauth: OauthConfig | None = None
+    kerberos: KerberosConfig | None = None
 
     @property
     def mechanisms(self) -> list[str]:
@@ -343,11 +346,6 @@ def _sasl_config(values: Values, listener: str) -> SaslConfig:
     if not mechanisms:
         raise invalid(f"listener {listener} needs sasl.enabled.mechanisms")
     for mechanism in mechanisms:
-        if mechanism in NOT_BUILT:
-            raise invalid(
-                f"sasl.enabled.mechanisms={mechanism} on listener {listener}: not supported yet; "
-                f"there are {', '.join(MODULE_OF)}"
-            )
         if mechanism not in MODULE_OF:
             raise invalid(f"sasl.enabled.mechanisms: unknown mechanism {mechanism}")
     logins = {mechanism: _login(values, listener, mechanism) for mechanism in mechanisms}
@@ -356,9 +354,15 @@ def _sasl_config(values: Values, listener: str) -> SaslConfig:
         own = values.of_mechanism(OAUTHBEARER)
         options, trusted = logins[OAUTHBEARER].options, _store(own, "truststore", listener)
         oauth = read_oauth_config(own, listener, options, trusted)
+    kerberos = None
+    if GSSAPI in logins:
+        kerberos = read_kerberos_config(
+            values.of_mechanism(GSSAPI), listener, logins[GSSAPI].options
+        )
     return SaslConfig(
         logins=logins,
         oauth=oauth,
+        kerberos=kerberos,
         max_receive_bytes=values.integer("sasl.server.max.receive.size", 1),
         failure_delay_ms=values.integer("connection.failed.authentication.delay.ms", 0),
     )

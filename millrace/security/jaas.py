@@ -13,6 +13,7 @@ CONTROL_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 USER_PREFIX = "user_"
 MAX_LENGTH = 1 << 20
 

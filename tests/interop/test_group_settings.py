@@ -114,7 +114,7 @@ def test_log_levels_of_a_broker_are_changed_and_described(
     capsys.readouterr()
     assert configs("--describe", "--broker-logger", "1") == 0
     assert "  millrace.node=ERROR sensitive=false" in capsys.readouterr().out
-    assert "log level changed logger=millrace.node from=INFO to=ERROR client_id=" in broker.log()
+    assert "log level changed logger=millrace.node from=INFO to=ERROR principal=" in broker.log()
     assert configs("--alter", "--broker-logger", "1", "--add-config", "no.such=INFO") == 1
     assert "INVALID_CONFIG: Logger no.such does not exist!" in capsys.readouterr().err
 

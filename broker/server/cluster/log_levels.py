@@ -36,6 +36,7 @@ class Author:
 
     client_id: str | None
     client_host: str
+    principal: str
 
 
 def describe_loggers() -> list[DescribedConfig]:
@@ -111,7 +112,8 @@ def _name(level: int) -> str:
 
 
 def _audit(name: str, before: str, after: str, author: Author) -> None:
-    said = "log level changed logger=%s from=%s to=%s client_id=%s client_host=%s"
-    values = (name, before, after, author.client_id, author.client_host)
+    # Clients choose the names that are written with `repr`: none of them can forge a line.
+    said = "log level changed logger=%s from=%s to=%s principal=%r client_id=%r client_host=%s"
+    values = (name, before, after, author.principal, author.client_id, author.client_host)
     record = log.makeRecord(log.name, logging.WARNING, __file__, 0, said, values, None)
     logging.root.handle(record)

@@ -38,7 +38,10 @@ log = logging.getLogger("millrace.authentication")
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 FAILURE = "Authentication failed: Invalid username or password"
-FAILURES = {"OAUTHBEARER": "Authentication failed: Invalid token"}
+FAILURES = {
+    "OAUTHBEARER": "Authentication failed: Invalid token",
+    "GSSAPI": "Authentication failed: Invalid Kerberos ticket",
+}
 """Other texts by mechanism; all say the same about every wrong login."""
 _read_api_key = struct.Struct(">h").unpack_from
 

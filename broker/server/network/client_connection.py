@@ -23,7 +23,6 @@ pause is tried at once: it may be back, and the request may be for a vote.
 import asyncio
 import logging
 import socket
-import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -42,10 +41,10 @@ from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 from broker.protocol.wire import EncodeError
 from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_client import client_of
-from broker.server.clock import random_uuid
+from broker.server.clock import monotonic_seconds, random_uuid
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
-from broker.server.network.tls_contexts import make_client_context
+from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 
 log = logging.getLogger("millrace.quorum.connection")
@@ -69,8 +68,8 @@ class ClientSettings(NamedTuple):
     connect_timeout_ms: int
     retry_backoff_ms: int
     security: ClientSecurity = ClientSecurity()
-    tls: ssl.SSLContext | None = None
-    """Made once for all connections; None if `security` has no TLS."""
+    tls: TlsContexts | None = None
+    """Shared by all connections; None if `security` has no TLS."""
 
 
 def client_settings(config: BrokerConfig, security: ClientSecurity) -> ClientSettings:
@@ -81,7 +80,7 @@ def client_settings(config: BrokerConfig, security: ClientSecurity) -> ClientSet
         connect_timeout_ms=config.quorum.request_timeout_ms,
         retry_backoff_ms=config.quorum.retry_backoff_ms,
         security=security,
-        tls=make_client_context(security) if security.protocol.uses_tls else None,
+        tls=TlsContexts(security, monotonic_seconds) if security.protocol.uses_tls else None,
     )
 
 
@@ -217,7 +216,7 @@ class ClientConnection:
         if self._settings.tls is None:
             self._begin(result)
         else:
-            wrapped = self._settings.tls.wrap_socket(
+            wrapped = self._settings.tls.current().wrap_socket(
                 result, server_hostname=self.address[0], do_handshake_on_connect=False
             )
             seconds = self._settings.connect_timeout_ms / 1000

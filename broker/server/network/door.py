@@ -12,10 +12,11 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.security_config import OAUTHBEARER, SaslConfig
+from broker.config.security_config import GSSAPI, OAUTHBEARER, SaslConfig
 from broker.metadata.image import MetadataImage
 from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
 from broker.security.delegation_tokens import TokenCredentials
+from broker.security.gssapi_server import GssapiServer
 from broker.security.jwt_claims import check_unsecured
 from broker.security.oauthbearer import OauthBearerServer, TokenClaims
 from broker.security.plain import PlainServer
@@ -27,6 +28,7 @@ from broker.server.network.authentication import AuthenticatingSink, SessionLimi
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.issuer_keys import IssuerKeys
+from broker.server.network.kerberos import KerberosAcceptor
 from broker.server.network.peer import Peer
 from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
@@ -61,6 +63,9 @@ class Door:
         self._token_credentials = TokenCredentials(secret_key) if secret_key else None
         sasl = self._security.sasl
         self._issuer_keys: IssuerKeys | None = None
+        self._kerberos: KerberosAcceptor | None = None
+        if sasl is not None and sasl.kerberos is not None:
+            self._kerberos = KerberosAcceptor(sasl.kerberos)
         if sasl is not None and sasl.oauth is not None and sasl.oauth.url:
             self._issuer_keys = IssuerKeys(self._loop, sasl.oauth, self._clock)
             self._issuer_keys.start()
@@ -110,6 +115,8 @@ class Door:
         def make_server(name: str) -> MechanismServer:
             if name == OAUTHBEARER:
                 return OauthBearerServer(self._validate_token)
+            if name == GSSAPI:
+                return self._gssapi_server()
             mechanism = _SCRAM_BY_NAME.get(name)
             if mechanism is None:
                 return PlainServer(sasl.logins[name].passwords)
@@ -128,6 +135,13 @@ class Door:
         )
         session = SaslSession(sasl.mechanisms, make_server)
         return AuthenticatingSink(self._loop, session, self._sink, limits, self._clock)
+
+    def _gssapi_server(self) -> GssapiServer:
+        sasl = self._security.sasl
+        assert sasl is not None, self._listener_name
+        assert sasl.kerberos is not None, self._listener_name
+        assert self._kerberos is not None, self._listener_name
+        return GssapiServer(self._kerberos.new_context(), sasl.kerberos.names.of)
 
     def _validate_token(self, token: str) -> TokenClaims:
         """Return the content of an OAuth token; raises InvalidToken."""

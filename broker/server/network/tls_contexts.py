@@ -1,4 +1,4 @@
-"""TLS contexts of listeners, made of Kafka's settings and made again when a file changes.
+"""TLS contexts, made of Kafka's settings and made again when a file changes.
 
 A store is PEM text, or a file that `millrace.security.stores` reads: a private key and its
 certificate chain together, or trusted certificates.
@@ -19,7 +19,7 @@ from millrace.security.tls import load_key, load_trusted, set_ciphers, set_versi
 log = logging.getLogger("millrace.tls")
 
 CHECK_INTERVAL_SECONDS = 1.0
-"""The shortest time between two checks for a changed file; an accepted connection checks."""
+"""The shortest time between two checks for a changed file; a new connection checks."""
 VERIFY_MODES = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -28,15 +28,15 @@ VERIFY_MODES = {
 
 
 class TlsContexts:
-    """Owns the TLS context of one listener."""
+    """Owns the TLS context of one listener, or of the connections to one kind of listener."""
 
-    def __init__(self, config: TlsConfig, now: Callable[[], float]) -> None:
+    def __init__(self, config: TlsConfig | ClientSecurity, now: Callable[[], float]) -> None:
         """Make the first context; raises KafkaError(INVALID_CONFIG)."""
         self._config = config
         self._now = now
         self._checked_at = now()
         self._versions = self._file_versions()
-        self._context = make_context(config)
+        self._context = _make(config)
 
     def current(self) -> ssl.SSLContext:
         """Return the context for a new connection, made of the current files.
@@ -54,17 +54,22 @@ class TlsContexts:
 
     def _reload(self) -> None:
         try:
-            self._context = make_context(self._config)
+            self._context = _make(self._config)
         except KafkaError as error:
             log.error("TLS files changed and cannot be used: %s", error.message)
         else:
-            log.info("TLS files reloaded keystore=%s", self._config.keystore.location)
+            log.info("TLS files reloaded stores=%s", ",".join(self._files()))
+
+    def _files(self) -> list[str]:
+        stores = (self._config.keystore, self._config.truststore)
+        return [store.location for store in stores if store is not None and store.location]
 
     def _file_versions(self) -> list[tuple[int, int, int] | None]:
-        stores = (self._config.keystore, self._config.truststore)
-        return [
-            _version_of(store.location) for store in stores if store is not None and store.location
-        ]
+        return [_version_of(location) for location in self._files()]
+
+
+def _make(config: TlsConfig | ClientSecurity) -> ssl.SSLContext:
+    return make_context(config) if isinstance(config, TlsConfig) else make_client_context(config)
 
 
 def _version_of(location: str) -> tuple[int, int, int] | None:

@@ -95,7 +95,7 @@ def test_a_lone_node_authenticates_to_itself() -> None:
         ({"listeners": "OTHER://:1"}, "no security protocol"),
         (
             {"listeners": "SASL_PLAINTEXT://:1"},
-            "GSSAPI on listener SASL_PLAINTEXT: not supported yet",
+            "listener.name.sasl_plaintext.gssapi.sasl.jaas.config needs useKeyTab=true",
         ),
         (
             {"listeners": "SASL_PLAINTEXT://:1", "sasl.enabled.mechanisms": "PLAIN"},

@@ -43,7 +43,8 @@ class IncrementalAlterConfigs:
         """Change log levels, or forward changes of settings to the controller."""
         if not any(resource.resource_type == BROKER_LOGGER for resource in request.resources):
             return (yield from self._forward.handle(context, request))
-        author = Author(context.header.client_id, context.connection.peer.host)
+        peer = context.connection.peer
+        author = Author(context.header.client_id, peer.host, peer.principal)
         responses = []
         for resource in distinct(
             request.resources, lambda one: (one.resource_type, one.resource_name)

@@ -10,7 +10,7 @@ from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 from broker.server.cluster.log_levels import Author, alter_loggers, describe_loggers
 
 NAME = "millrace.test_of_levels"
-AUTHOR = Author("operator", "127.0.0.9")
+AUTHOR = Author("opera\ntor", "127.0.0.9", "User:ann")
 SET, DELETE, APPEND = 0, 1, 2
 
 
@@ -45,7 +45,7 @@ def test_who_changed_a_level_is_logged_whatever_the_levels_are(
     alter_loggers([change("root", "FATAL"), change(NAME, "DEBUG")], AUTHOR)
     said = [record.getMessage() for record in caplog.records]
     assert said[-1].startswith(f"log level changed logger={NAME} from=FATAL to=DEBUG")
-    assert said[-1].endswith("client_id=operator client_host=127.0.0.9")
+    assert said[-1].endswith(r"principal='User:ann' client_id='opera\ntor' client_host=127.0.0.9")
     assert "logger=root" in said[-2]
 
 

@@ -15,7 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from broker.config.security_config import ListenerSecurity, TlsConfig, read_security_config
+from broker.config.security_config import (
+    ListenerSecurity,
+    TlsConfig,
+    read_client_security,
+    read_security_config,
+)
 from broker.config.values import Values
 from broker.errors import KafkaError
 from broker.server.network.certificate_names import subject_text
@@ -58,6 +63,11 @@ def shake_hands(
     context = ssl.create_default_context(cafile=str(authority.certificate))
     if client is not None:
         context.load_cert_chain(client.keystore)
+    return joined(server, context)
+
+
+def joined(server: ssl.SSLContext, context: ssl.SSLContext) -> Any:
+    """Let both sides shake hands; return what the server knows of the client's certificate."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         context.wrap_bio(to_client, to_server, server_hostname="localhost"),
@@ -175,6 +185,25 @@ def test_changed_files_are_used_and_bad_ones_are_not(
     store.unlink()
     now[0] += CHECK_INTERVAL_SECONDS
     assert contexts.current() is second
+
+
+def test_connections_to_other_nodes_use_changed_files_too(
+    authority: CertificateAuthority, broker: IssuedCertificate, tmp_path: Path
+) -> None:
+    now = [0.0]
+    trusted = tmp_path / "ca.pem"
+    stranger = CertificateAuthority(tmp_path / "stranger")
+    trusted.write_bytes(stranger.certificate.read_bytes())
+    security = read_client_security(
+        {"security.protocol": "SSL", "ssl.truststore.location": str(trusted)}
+    )
+    contexts = TlsContexts(security, lambda: now[0])
+    server = make_context(tls(ssl__keystore__location=str(broker.keystore)))
+    with pytest.raises(ssl.SSLError):
+        joined(server, contexts.current())
+    trusted.write_bytes(authority.certificate.read_bytes())
+    now[0] += CHECK_INTERVAL_SECONDS
+    joined(server, contexts.current())
 
 
 def test_protocols_and_cipher_suites(broker: IssuedCertificate) -> None:

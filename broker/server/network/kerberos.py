@@ -1,0 +1,74 @@
+"""Kerberos contexts of a listener, by the package `gssapi` and the machine's Kerberos library."""
+
+from typing import Any
+
+from broker.config.kerberos_config import KerberosConfig
+from broker.config.sources import invalid
+from broker.security.errors import AuthenticationFailed
+
+
+class KerberosAcceptor:
+    """Owns the credential of a listener, which its keytab gives."""
+
+    def __init__(self, config: KerberosConfig) -> None:
+        """Read the keytab; raises KafkaError(INVALID_CONFIG)."""
+        import gssapi
+
+        self._gssapi: Any = gssapi
+        name = self._gssapi.Name(config.principal, self._gssapi.NameType.kerberos_principal)
+        try:
+            self._credential = self._gssapi.Credentials(
+                name=name, usage="accept", store={"keytab": config.keytab}
+            )
+        except self._gssapi.exceptions.GSSError as error:
+            raise invalid(f"keyTab={config.keytab}: {error}") from error
+
+    def new_context(self) -> "KerberosContext":
+        """Return the context of one exchange."""
+        context = self._gssapi.SecurityContext(creds=self._credential, usage="accept")
+        return KerberosContext(context, self._gssapi.exceptions.GSSError)
+
+
+class KerberosContext:
+    """One security context; a failure of the library is a failed authentication."""
+
+    def __init__(self, context: Any, failure: type[Exception]) -> None:
+        self._context = context
+        self._failure = failure
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the client has proved its principal."""
+        return bool(self._context.complete)
+
+    @property
+    def initiator(self) -> str:
+        """The client's principal."""
+        return str(self._context.initiator_name)
+
+    def step(self, token: bytes) -> bytes:
+        """Return the answer to a token; raises AuthenticationFailed."""
+        try:
+            return self._context.step(token) or b""
+        except self._failure as error:
+            raise AuthenticationFailed(_said(error)) from error
+
+    def wrap(self, message: bytes) -> bytes:
+        """Return a message with a proof of this side; raises AuthenticationFailed."""
+        try:
+            wrapped: bytes = self._context.wrap(message, False).message
+        except self._failure as error:
+            raise AuthenticationFailed(_said(error)) from error
+        return wrapped
+
+    def unwrap(self, token: bytes) -> bytes:
+        """Return a message of the client; raises AuthenticationFailed."""
+        try:
+            message: bytes = self._context.unwrap(token).message
+        except self._failure as error:
+            raise AuthenticationFailed(_said(error)) from error
+        return message
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
