@@ -1,7 +1,6 @@
 """Streams groups on a broker: members by our own codec, and Apache Kafka's tool and application."""
 
 import re
-from typing import Self
 
 import confluent_kafka
 import pytest
@@ -9,96 +8,24 @@ import pytest
 from broker.cli import streams_groups
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
 from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from broker.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
     TopicInfo,
 )
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, ToolResult, kafka_libs, run_tools
-from tests.lib.raw_kafka import RawConnection
-from tests.lib.streams_group_scenario import as_task_ids, tasks_of, topology
+from tests.lib.streams_group_scenario import topology
+from tests.lib.streams_member import GROUP, StreamsMember
 from tests.lib.waiting import until
 
-GROUP = "counter"
 GROUPS = f"{TOOLS}.streams.StreamsGroupCommand"
 QUICK = {"group.streams.initial.rebalance.delay.ms": 0}
-
-
-class Member:
-    """A member of the group that does as it is told."""
-
-    def __init__(self, bootstrap: str, member_id: str) -> None:
-        self.connection = RawConnection(bootstrap)
-        self.connection.find_coordinator(GROUP)
-        self.member_id = member_id
-        self.epoch = 0
-        self.active: frozenset[tuple[str, int]] = frozenset()
-
-    def beat(self, **changes: object) -> StreamsGroupHeartbeatResponse:
-        is_joining = self.epoch == 0
-        fields = {
-            "group_id": GROUP,
-            "member_id": self.member_id,
-            "member_epoch": self.epoch,
-            "active_tasks": as_task_ids(self.active),
-            "standby_tasks": [],
-            "warmup_tasks": [],
-            "process_id": self.member_id,
-            "topology": topology() if is_joining else None,
-            "rebalance_timeout_ms": 60_000 if is_joining else -1,
-        }
-        request = StreamsGroupHeartbeatRequest(**{**fields, **changes})
-        answer = self.connection.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, request)
-        assert isinstance(answer, StreamsGroupHeartbeatResponse)
-        if answer.error_code == ErrorCode.NONE:
-            self.epoch = answer.member_epoch
-            if answer.active_tasks is not None:
-                self.active = tasks_of(answer.active_tasks)
-        return answer
-
-    def commit(self, topic: str, partition: int, offset: int) -> None:
-        request = OffsetCommitRequest(
-            group_id=GROUP,
-            generation_id_or_member_epoch=self.epoch,
-            member_id=self.member_id,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=partition, committed_offset=offset
-                        )
-                    ],
-                )
-            ],
-        )
-        answer = self.connection.ask(ApiKey.OFFSET_COMMIT, 9, request)
-        assert isinstance(answer, OffsetCommitResponse)
-        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.socket.close()
-
-    def has_all(self) -> bool:
-        self.beat()
-        return self.active == {("0", 0), ("0", 1), ("1", 0), ("1", 1)}
 
 
 def test_a_group_gets_its_internal_topics_its_tasks_and_a_description() -> None:
     with LocalBroker(**QUICK) as broker:
         broker.create_topic("orders", 2)
-        with Member(broker.bootstrap_servers, "a") as member:
+        with StreamsMember(broker.bootstrap_servers, "a") as member:
             until(member.has_all)
             described = member.connection.ask(
                 ApiKey.STREAMS_GROUP_DESCRIBE, 0, StreamsGroupDescribeRequest(group_ids=[GROUP])
@@ -114,7 +41,7 @@ def test_what_prevents_the_creation_of_a_topic_is_told() -> None:
     with LocalBroker(**settings) as broker:
         broker.create_topic("orders", 2)
         too_many = topology(state_changelog_topics=[TopicInfo(name="counts", replication_factor=9)])
-        with Member(broker.bootstrap_servers, "a") as member:
+        with StreamsMember(broker.bootstrap_servers, "a") as member:
             member.beat(topology=too_many)
 
             def is_told() -> bool:
@@ -126,7 +53,7 @@ def test_what_prevents_the_creation_of_a_topic_is_told() -> None:
 
 @pytest.mark.parametrize("epoch", [5, -1, -2, -9])
 def test_a_group_that_is_not_there_is_not_found_or_the_request_is_invalid(epoch: int) -> None:
-    with LocalBroker() as broker, Member(broker.bootstrap_servers, "a") as member:
+    with LocalBroker() as broker, StreamsMember(broker.bootstrap_servers, "a") as member:
         code = member.beat(member_epoch=epoch, topology=None).error_code
         wanted = ErrorCode.INVALID_REQUEST if epoch < -1 else ErrorCode.GROUP_ID_NOT_FOUND
         assert code == wanted
@@ -175,7 +102,7 @@ def test_our_tool_prints_what_apaches_prints(capsys: pytest.CaptureFixture[str])
         theirs: list[ToolResult] = []
         ours: list[str] = []
         for phase in (LOOKS, RESETS + CHANGES):
-            with Member(servers[0], "a") as first, Member(servers[1], "a") as second:
+            with StreamsMember(servers[0], "a") as first, StreamsMember(servers[1], "a") as second:
                 for member in (first, second):
                     until(member.has_all)
                     member.commit("orders", 0, 2)

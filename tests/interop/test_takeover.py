@@ -15,6 +15,7 @@ from broker.cli.admin.cluster import describe_features
 from broker.cli.admin.settings import admin_settings
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
 from tests.lib.share_group_taken_over import ShareGroupTakenOver
+from tests.lib.streams_group_taken_over import StreamsGroupTakenOver
 from tests.lib.transactions_taken_over import TransactionsTakenOver
 
 pytestmark = pytest.mark.interop
@@ -108,6 +109,8 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(
         go_on(bootstrap, 0)
         shared = ShareGroupTakenOver(bootstrap, TOPIC)
         shared.go_on(bootstrap, batch(0))
+        streams = StreamsGroupTakenOver(bootstrap)
+        streams.go_on(bootstrap, 0)
         transactions = TransactionsTakenOver(bootstrap)
         transactions.go_on(bootstrap, 0)
     for run, node in enumerate(
@@ -125,9 +128,11 @@ def test_apache_kafka_and_ours_go_on_with_what_the_other_has_left(
             transactions.go_on(bootstrap, run)
             shared.go_on(bootstrap, batch(run))
             assert finalized_levels(bootstrap)["kraft.version"] == int(is_dynamic)
+            streams.go_on(bootstrap, run)
     for topic, decoder, kind in (
         ("__share_group_state", "--share-group-state-decoder", "deliveryCount"),
         ("__consumer_offsets", "--offsets-decoder", "sharers"),
+        ("__consumer_offsets", "--offsets-decoder", "repartitionSourceTopics"),
     ):
         logs = sorted(map(str, (tmp_path / "data").glob(f"{topic}-*/*.log")))
         arguments = (decoder, "--files", ",".join(logs))

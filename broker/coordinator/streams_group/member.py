@@ -24,7 +24,8 @@ STANDBY_EPOCH = 0
 
 
 class MemberState(IntEnum):
-    """The progress of a member towards its target; the values are those of the records.
+    """The progress of a member towards its target; the values are those of the records,
+    which are not those of consumer groups.
 
     STABLE            it has its target assignment
     UNREVOKED_TASKS   it must give tasks up and has not confirmed it
@@ -32,9 +33,9 @@ class MemberState(IntEnum):
     UNKNOWN           a state that a newer version has written
     """
 
-    STABLE = 0
-    UNREVOKED_TASKS = 1
-    UNRELEASED_TASKS = 2
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    UNRELEASED_TASKS = 3
     UNKNOWN = 127
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.coordinator.output import RequestContext
+from broker.coordinator.streams_group.member import MemberState
 from broker.errors import ErrorCode
 from broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -142,3 +143,12 @@ def test_topic_ids_do_not_matter_to_a_commit(world, thread):
     request = {"generation_id_or_member_epoch": thread.member_epoch}
     assert thread.commit("orders", 1, **request) is ErrorCode.NONE
     assert topic_id("orders") in world.image.topics.by_id
+
+
+def test_states_have_the_numbers_of_kafka_s_records():
+    assert {state.name: state.value for state in MemberState} == {
+        "STABLE": 1,
+        "UNREVOKED_TASKS": 2,
+        "UNRELEASED_TASKS": 3,
+        "UNKNOWN": 127,
+    }
