@@ -1,9 +1,9 @@
-"""Share groups, ours beside Apache Kafka's: records that 1, 10 and 100 members read and acknowledge.
+"""Share groups, ours beside Apache Kafka's: what 1, 10 and 100 members read and acknowledge.
 
 `python -m bench share [--rounds 3] [--records 500000]`. One node each, a new one for every round,
 ours and theirs in turn. The members are those of Kafka's own `ShareConsumerPerformance`, one thread
 for each in one process of Java, which acknowledge what they have read with their next request. The
-time is from the first record to the last one, as a thread that polls sees the counts of the tool.
+figures are the tool's own, so the time to join the group is part of them.
 """
 
 import argparse

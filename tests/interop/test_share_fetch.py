@@ -11,12 +11,20 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from broker.protocol.messages.share_fetch import ShareFetchResponse
 from broker.records.batch import split_batches
 from millrace.testing import LocalBroker
+from tests.lib.raw_kafka import RawConnection
 from tests.lib.share_member import ShareMember, acquired, errors, initialize, topic_id_of
 
 pytestmark = pytest.mark.interop
@@ -324,3 +332,123 @@ def test_the_metrics_page_has_kafkas_names(group: Group) -> None:
         f'kafka_server_broker_topic_metrics_total_share_fetch_requests_total{{topic="{group.topic}"}}',
     ):
         assert name in page, name
+
+
+def test_a_member_above_its_quota_acknowledges_and_acquires_nothing(group: Group) -> None:
+    member = group.member()
+    produce(group.broker, group.topic, 3_000, partition=1)
+    set_consumer_quota(group.broker, 1_000)
+    try:
+        first = member.fetch([0, 1])
+        assert first.throttle_time_ms > 0
+        other = group.member()  # The same client on another connection, which is not muted yet.
+        second = other.fetch([0, 1], max_wait_ms=0)
+        assert acquired(second) == {}
+        assert second.throttle_time_ms > 0
+    finally:
+        set_consumer_quota(group.broker, None)
+
+
+# --- transactions ---
+
+
+def transact(broker: LocalBroker, topic: str, values: list[bytes], *, is_commit: bool) -> None:
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"t-{uuid4()}"}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=1)
+    producer.flush(30)
+    if is_commit:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_records_of_an_aborted_transaction(group: Group, isolation: str) -> None:
+    set_group(group, "share.isolation.level", isolation)
+    transact(group.broker, group.topic, [b"lost"] * 3, is_commit=False)
+    transact(group.broker, group.topic, [b"kept"] * 2, is_commit=True)
+    member = group.member()
+    response = member.fetch([1])
+    # Offset 3 and 6 have the markers.
+    if isolation == "read_committed":
+        assert acquired(response) == {1: [(3, 6, 1)]}
+    else:
+        assert acquired(response) == {1: [(0, 6, 1)]}
+    first = acquired(response)[1][0][0]
+    assert errors(member.acknowledge({1: [(first, 6, ACCEPT)]})) == [(1, 0)]
+    assert acquired(member.fetch(max_wait_ms=0)) == {}
+
+
+def test_an_open_transaction_holds_back_a_group_that_reads_committed(group: Group) -> None:
+    set_group(group, "share.isolation.level", "read_committed")
+    producer = Producer(
+        {"bootstrap.servers": group.broker.bootstrap_servers, "transactional.id": f"t-{uuid4()}"}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(group.topic, b"open", partition=1)
+    producer.flush(30)
+    member = group.member()
+    assert acquired(member.fetch([1], max_wait_ms=200)) == {}
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(member.fetch, max_wait_ms=30_000)
+        producer.commit_transaction(30)
+        assert acquired(waiting.result()) == {1: [(0, 1, 1)]}
+
+
+# --- settings of a group ---
+
+
+def set_group(group: Group, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.GROUP, group.name, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": group.broker.bootstrap_servers})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result(30)
+
+
+def set_consumer_quota(broker: LocalBroker, value: float | None) -> None:
+    """Set the quota of all clients, or take it away."""
+    request = AlterClientQuotasRequest(
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type="client-id", entity_name=None)],
+                ops=[OpData(key="consumer_byte_rate", value=value or 0.0, remove=value is None)],
+            )
+        ]
+    )
+    with RawConnection(broker.bootstrap_servers) as connection:
+        connection.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
+
+
+def test_settings_of_a_group_act_at_once(group: Group) -> None:
+    member = group.member()
+    set_group(group, "share.partition.max.record.locks", "100")
+    produce(group.broker, group.topic, 500, partition=1)
+    got = acquired(member.fetch([1], is_record_limit=True))
+    assert got == {1: [(0, 99, 1)]}
+    assert acquired(member.fetch(max_wait_ms=0)) == {}
+    set_group(group, "share.partition.max.record.locks", "200")
+    assert acquired(member.fetch(is_record_limit=True)) == {1: [(100, 199, 1)]}
+
+
+@pytest.mark.parametrize(
+    ("reset", "first"), [("earliest", 0), ("latest", 10), ("by_duration:PT1H", 0)]
+)
+def test_a_new_group_begins_where_its_setting_says(group: Group, reset: str, first: int) -> None:
+    group.name = f"group-{uuid4()}"
+    set_group(group, "share.auto.offset.reset", reset)
+    initialize(group.broker.bootstrap_servers, group.name, group.topic_id, 2)
+    member = group.member()
+    got = acquired(member.fetch([0], max_wait_ms=500))
+    assert got == ({0: [(0, 9, 1)]} if first == 0 else {})
+    member.fetch(epoch=-1)
+    produce(group.broker, group.topic, 1)
+    other = group.member()
+    got = acquired(other.fetch([0], max_wait_ms=5_000))
+    assert got[0][0][0] == first, "the first offset is the same for the next leader"

@@ -9,7 +9,7 @@ stands before the dispatcher and around every handler:
   (`throttle_time_ms`), and the connection is muted for that time (KIP-219): nothing is read from
   it, so a client that ignores its answers is held as well;
 - a Fetch that begins while the rate is too high, from another connection of the same client, is
-  answered without records.
+  answered without records, and a ShareFetch acquires none.
 
 The time of a request is that of receiving, decoding, the handler's steps, encoding and sending, as
 a percentage of the one thread that serves clients. A turn of a connection begins with the receiving
@@ -25,6 +25,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Message
 from broker.protocol.messages.fetch import FetchRequest, FetchResponse
 from broker.protocol.messages.produce import ProduceRequest
+from broker.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from broker.quotas.accounts import Account, Accounts, Metered
 from broker.quotas.entities import QuotaEntity
 from broker.quotas.rate import RateLimit
@@ -230,6 +231,8 @@ class Metering:
             return partial(self._handle_mutations, handler)
         if key is ApiKey.FETCH:
             return partial(self._handle_fetch, handler, self._make_hold_fetch())
+        if key is ApiKey.SHARE_FETCH:
+            return partial(self._handle_share_fetch, handler)
         return partial(self._handle, handler, BETWEEN_BROKERS.get(key))
 
     def _account(self, context: RequestContext) -> Account:
@@ -273,6 +276,19 @@ class Metering:
         request.min_bytes = min(request.min_bytes, request.max_bytes)
         return self._charged(consumer, None, handler(context, request))
 
+    def _handle_share_fetch(
+        self, handler: Handler, context: RequestContext, request: ShareFetchRequest
+    ) -> Answer | Steps[Answer]:
+        """Let a member above its quota acknowledge what it has, and acquire nothing."""
+        consumer = self._account(context).consumer
+        if consumer is None:
+            return self._charged(None, 0, handler(context, request))
+        used = consumer.used
+        assert isinstance(used, RateLimit), consumer.key
+        if used.is_exceeded(self._now_ms()):
+            request.max_records = 0
+        return self._charged(consumer, None, handler(context, request))
+
     def _handle_mutations(
         self, handler: Handler, context: RequestContext, request: Message
     ) -> Answer | Steps[Answer]:
@@ -308,7 +324,8 @@ class Metering:
     ) -> None:
         now_ms = self._now_ms()
         if amount is None:
-            amount = fetched_bytes(answer) if isinstance(answer, FetchResponse) else 0
+            has_records = isinstance(answer, FetchResponse | ShareFetchResponse)
+            amount = fetched_bytes(answer) if has_records else 0
         if quota is not None:
             if amount:
                 quota.used.record(amount, now_ms)

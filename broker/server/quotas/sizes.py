@@ -8,9 +8,17 @@ from collections.abc import Callable
 
 from broker.protocol.message import Message
 from broker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from broker.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from broker.protocol.messages.fetch import FetchRequest, FetchResponse
+from broker.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from broker.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from broker.protocol.messages.produce import ProduceRequest
+from broker.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from broker.protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+)
+from broker.protocol.messages.share_fetch import ShareFetchResponse
+from broker.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from broker.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 
 FIRST_VERSION_OF_BROKERS = 4
@@ -27,8 +35,8 @@ def produced_bytes(request: ProduceRequest) -> int:
     )
 
 
-def fetched_bytes(response: FetchResponse) -> int:
-    """Return the bytes of the batches in the answer to a Fetch."""
+def fetched_bytes(response: FetchResponse | ShareFetchResponse) -> int:
+    """Return the bytes of the batches in the answer to a Fetch or a ShareFetch."""
     return sum(
         len(data.records)
         for topic in response.responses
@@ -58,5 +66,11 @@ BETWEEN_BROKERS: dict[int, Callable[..., bool]] = {
     OffsetForLeaderEpochRequest.__api_key__: _is_replica,
     WriteTxnMarkersRequest.__api_key__: _always,
     AddPartitionsToTxnRequest.__api_key__: _verifies,
+    InitializeShareGroupStateRequest.__api_key__: _always,
+    ReadShareGroupStateRequest.__api_key__: _always,
+    WriteShareGroupStateRequest.__api_key__: _always,
+    DeleteShareGroupStateRequest.__api_key__: _always,
+    ReadShareGroupStateSummaryRequest.__api_key__: _always,
 }
-"""The requests that other brokers send: replication and transactions are not metered."""
+"""The requests that other brokers send: replication, transactions and the states of share groups
+are not metered."""

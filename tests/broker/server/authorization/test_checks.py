@@ -247,6 +247,20 @@ def test_a_session_forgets_no_right_that_was_taken_away() -> None:
             assert partition.records == b""
 
 
+def test_a_share_session_forgets_no_right_that_was_taken_away() -> None:
+    request = sample(request_class(ApiKey.SHARE_FETCH), 2)
+    request.topics = []
+    verdict = CHECKS[ApiKey.SHARE_FETCH](access((G, NAME, R)), request, 2)
+    assert isinstance(verdict, Narrowed)
+    answer = sample(response_class(ApiKey.SHARE_FETCH), 2)
+    verdict.complete(answer)
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            assert partition.records == b""
+            assert partition.acquired_records == []
+
+
 def test_offset_fetch_answers_what_is_allowed_and_what_is_not() -> None:
     request = sample(request_class(ApiKey.OFFSET_FETCH), 9)
     request.groups = request.groups[:1]
