@@ -88,7 +88,7 @@ async def _serve_cluster(
 ) -> None:
     if connectors:
         raise KafkaException("connectors of a cluster are not files: use POST /connectors")
-    cluster = Cluster(settings, plugins, rest.advertised)
+    cluster = Cluster(settings, plugins, rest.advertised, rest.security)
     running: asyncio.Task[None] | None = None
     try:
         await rest.start(cluster.worker, cluster)

@@ -21,6 +21,7 @@ from connect.plugins.scan import find_plugins
 from millrace.command_parser import CommandParser
 from millrace.connect.errors import ConfigException, KafkaException
 from millrace.security.access import add_option, kafka_access, read_client_file
+from millrace.security.http_server import add_http_option, check_listener, http_security
 from millrace.security.translation import ClientSettingsError
 from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
@@ -48,6 +49,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--clusters", nargs="+", default=[], help="only flows into these clusters (all)"
     )
     add_option(parser)
+    add_http_option(parser)
     if is_status:
         parser.add_argument("--json", action="store_true", help="for programs")
     else:
@@ -96,11 +98,13 @@ async def serve(options: argparse.Namespace) -> int:
         told = MirrorMakerSettings({**_ONCE, **told.written})
     pairs = chosen(told, options.clusters)
     listener = told.written.get("listeners")
+    security = http_security(options.http_config)
+    check_listener(security, listener or security.scheme)
     host, _ = address(listener)
     plugins = find_plugins([])
     flows = [FlowWorker(pair, told, plugins, host) for pair in pairs]
     wanted = await asyncio.to_thread(ranges, told, pairs) if options.once else []
-    front = Front(listener, flows)
+    front = Front(listener, flows, security)
     await front.start()
     say(f"millrace mirror ready on {front.url}: {', '.join(map(str, pairs))}")
     ends: list[Coroutine[Any, Any, object]] = [stopping.wait()]
@@ -153,7 +157,7 @@ def main() -> int:
             return show_status(options)
         collect_seldom()
         return asyncio.run(serve(options))
-    except (KafkaException, RefusalError, OSError) as error:
+    except (ClientSettingsError, KafkaException, RefusalError, OSError) as error:
         sys.stderr.write(f"millrace mirror: {error}\n")
         return 1
 

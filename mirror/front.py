@@ -17,6 +17,7 @@ from common.http.serving import Handler, front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from connect.rest.metrics import own_metrics
 from millrace.connect.errors import ConfigException
+from millrace.security.http_server import OPEN, HttpSecurity
 from mirror.dedicated import FlowWorker
 from mirror.progress import by_topic, progress
 
@@ -29,7 +30,13 @@ _FLOWS: Final = Link("/flows", "/flows", "the flows of this process and their pr
 class Front:
     """Owns the server."""
 
-    def __init__(self, listener: str | None, flows: Sequence[FlowWorker]) -> None:
+    def __init__(
+        self,
+        listener: str | None,
+        flows: Sequence[FlowWorker],
+        security: HttpSecurity = OPEN,
+    ) -> None:
+        self._security = security
         self._flows = flows
         self.host, self._port = address(listener)
         self._runner: web.AppRunner | None = None
@@ -48,14 +55,14 @@ class Front:
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = runner_of(app)
+        self._runner = runner_of(app, security=self._security)
         await self._runner.setup()
         await serve_on(self._runner, self.host, self._port)
         self._port = self._runner.addresses[0][1]
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self._port}"
+        return f"{self._security.scheme}://{self.host}:{self._port}"
 
     async def stop(self) -> None:
         if self._runner is not None:
@@ -151,6 +158,6 @@ def address(listener: str | None) -> tuple[str, int]:
         port = parts.port
     except ValueError as error:
         raise ConfigException.of_value("listeners", listener, str(error)) from error
-    if parts.scheme != "http" or parts.hostname is None or port is None:
+    if parts.scheme not in ("http", "https") or parts.hostname is None or port is None:
         raise ConfigException.of_value("listeners", listener, "give one: http://host:port")
     return parts.hostname, port

@@ -28,7 +28,7 @@ async def serve(settings: Settings) -> None:
     listening = socket.create_server(settings.address())
     host, port = settings.address()[0] or "0.0.0.0", listening.getsockname()[1]
     proxy = Proxy.of(settings)
-    runner = runner_of(build_app(proxy), shutdown_seconds=_SHUTDOWN_SECONDS)
+    runner = runner_of(build_app(proxy), _SHUTDOWN_SECONDS, settings.http)
     await runner.setup()
     try:
         await Site(runner, listening).start()
@@ -36,7 +36,9 @@ async def serve(settings: Settings) -> None:
         stopped = spawn(stopping.wait())
         await asyncio.wait([connected, stopped], return_when=asyncio.FIRST_COMPLETED)
         if connected.done():
-            sys.stdout.write(f"millrace rest-proxy ready on http://{host}:{port}\n")
+            sys.stdout.write(
+                f"millrace rest-proxy ready on {settings.http.scheme}://{host}:{port}\n"
+            )
             sys.stdout.flush()
         await stopped
         connected.cancel()

@@ -49,7 +49,7 @@ class Proxy:
             Brokers(for_aiokafka),
             Admin(told),
             Sender({**told, **producer}),
-            SchemaStore(settings["schema.registry.url"], now_seconds),
+            SchemaStore(settings["schema.registry.url"], now_seconds, settings.registry),
             Instances(
                 for_aiokafka,
                 timeout_seconds=settings.whole("consumer.instance.timeout.ms") / _MS,

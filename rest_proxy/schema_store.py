@@ -8,11 +8,13 @@ including nested ones. If the registry cannot be reached or lacks the schema, th
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
 
+from millrace.security.registry import registry_access
 from rest_proxy.bounded_cache import BoundedCache
 from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, Format, FormatError
 from rest_proxy.formats.avro import AvroCodec
@@ -52,7 +54,14 @@ class _Text:
 class SchemaStore:
     """Owns the connections to the registry and the cache of its schemas."""
 
-    def __init__(self, url: str, now_seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        url: str,
+        now_seconds: Callable[[], float],
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`settings` are those of a secured registry; raises ClientSettingsError."""
+        self._access = registry_access(settings)
         self._url = url.rstrip("/")
         self._now_seconds = now_seconds
         self._session: aiohttp.ClientSession | None = None
@@ -174,7 +183,12 @@ class SchemaStore:
         if not self._url:
             raise registry_failed("none is configured (schema.registry.url)")
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
+            context, user = self._access
+            self._session = aiohttp.ClientSession(
+                timeout=_TIMEOUT,
+                connector=None if context is None else aiohttp.TCPConnector(ssl=context),
+                auth=None if user is None else aiohttp.BasicAuth(*user, encoding="utf-8"),
+            )
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": _CONTENT_TYPE, "Accept": _CONTENT_TYPE}
         try:

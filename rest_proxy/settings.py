@@ -7,13 +7,20 @@ unknown name is refused: nothing is accepted and ignored.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from millrace.command_parser import CommandParser
-from millrace.security.access import add_option, kafka_access, read_client_file
+from millrace.security.access import KafkaAccess, add_option, kafka_access, read_client_file
+from millrace.security.http_server import (
+    OPEN,
+    HttpSecurity,
+    add_http_option,
+    check_listener,
+    http_security,
+)
 from millrace.security.translation import ClientSettingsError
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
@@ -101,7 +108,10 @@ class Settings:
     """All settings; every known name has a value."""
 
     values: Mapping[str, str]
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    http: HttpSecurity = OPEN
+    registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """How to reach a secured schema registry."""
 
     @classmethod
     def of(cls, said: Mapping[str, str]) -> "Settings":
@@ -165,8 +175,8 @@ def parse_listener(name: str, text: str) -> tuple[str, int]:
         port = parts.port
     except ValueError as error:
         raise SettingsError(f"{name}={text!r}: {error}") from None
-    if "," in text or parts.scheme != "http":
-        raise SettingsError(f"{name}={text!r}: one http://host:port is served")
+    if "," in text or parts.scheme not in ("http", "https"):
+        raise SettingsError(f"{name}={text!r}: one http://host:port or https://host:port")
     return parts.hostname or "", 8082 if port is None else port
 
 
@@ -189,8 +199,10 @@ def read_settings(
         "--override", action="append", default=[], metavar="NAME=VALUE", help="one setting"
     )
     add_option(parser, environment)
+    add_http_option(parser, environment)
     options: Any = parser.parse_args(arguments)
-    said = _of_clients(options.command_config)
+    access = _access_of(options.command_config)
+    said = {f"{_CLIENT}{name}": value for name, value in access.properties.items()}
     if options.config is not None:
         said |= _read_file(options.config)
     said |= {
@@ -203,7 +215,13 @@ def read_settings(
         if not separator:
             raise SettingsError(f"--override {override!r} has to be NAME=VALUE")
         said[name.strip()] = value.strip()
-    return Settings.of(said)
+    settings = replace(Settings.of(said), registry=access.registry)
+    try:
+        http = http_security(options.http_config)
+        check_listener(http, settings["listeners"])
+    except ClientSettingsError as error:
+        raise SettingsError(str(error)) from None
+    return replace(settings, http=http)
 
 
 def _read_file(path: Path) -> dict[str, str]:
@@ -213,12 +231,8 @@ def _read_file(path: Path) -> dict[str, str]:
         raise SettingsError(str(error)) from None
 
 
-def _of_clients(file: str) -> dict[str, str]:
-    """Return a file of client settings as settings of this program."""
-    if not file:
-        return {}
+def _access_of(file: str) -> KafkaAccess:
     try:
-        access = kafka_access("", file)
+        return kafka_access("", file)
     except ClientSettingsError as error:
         raise SettingsError(str(error)) from None
-    return {f"{_CLIENT}{name}": value for name, value in access.properties.items()}

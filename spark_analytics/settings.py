@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from common.http.settings import HttpSettings
 from common.process.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(HttpSettings):
     """The settings of both programs."""
 
     store: str = setting("build/analytics/serving.sqlite", "file of the serving store")

@@ -51,16 +51,18 @@ class Program:
     async def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stopping.set)
-        async with peer_session() as http:
+        async with peer_session(self._settings) as http:
             site = runner_of(
                 build_web(self._settings, lambda: self._current, self._metrics, http),
-                shutdown_seconds=2.0,
+                2.0,
+                self._settings.http_security,
             )
             await site.setup()
             try:
                 host, port = self._settings.http_host, self._settings.http_port
                 await serve_on(site, host, port)
-                await self._serve(f"http://{host}:{site.addresses[0][1]}")
+                scheme = self._settings.http_security.scheme
+                await self._serve(f"{scheme}://{host}:{site.addresses[0][1]}")
             finally:
                 await site.cleanup()
 

@@ -73,7 +73,7 @@ def build_app(
     )
     delivery = Delivery(
         app,
-        Codec(settings.registry_url),
+        Codec(settings.registry_url, settings.kafka.registry),
         metrics,
         LogReader(settings.kafka),
         Writer(

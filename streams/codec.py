@@ -4,6 +4,8 @@ If the registry cannot be reached, these functions raise RegistryAwayError and `
 no record becomes a dead letter for that reason.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from common.registry import loader
@@ -19,8 +21,10 @@ def _schema(name: str) -> dict[str, Any]:
 class Codec:
     """Reads and writes events by the names of their schemas."""
 
-    def __init__(self, registry_url: str) -> None:
-        self._registry = SchemaRegistryClient(registry_url)
+    def __init__(
+        self, registry_url: str, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._registry = SchemaRegistryClient(registry_url, settings)
         self._readers: dict[str, EventReader] = {}
         self._writers: dict[tuple[str, str], EventWriter] = {}
 

@@ -15,6 +15,7 @@ import aiohttp
 from aiohttp import web
 
 from common.http.application import build_app as build_application
+from common.http.authenticating import peer_session as session_to_peers
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler, ProblemError, unavailable
@@ -208,5 +209,5 @@ def _front_page(settings: Settings, views_of: Views) -> Handler:
     return front_page_handler(page, state)
 
 
-def peer_session() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(timeout=_PEER_TIMEOUT)
+def peer_session(settings: Settings) -> aiohttp.ClientSession:
+    return session_to_peers(settings.http_security, timeout=_PEER_TIMEOUT)

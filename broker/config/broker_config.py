@@ -43,6 +43,8 @@ from broker.log.config import LogConfig, topic_defaults
 from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
 from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
+from millrace.security.http_server import HttpSecurity, http_security
+from millrace.security.translation import ClientSettingsError
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
@@ -100,6 +102,7 @@ class BrokerConfig:
     controlled_shutdown: bool
     http_listener: Endpoint | None
     http_allowed_hosts: str
+    http_security: HttpSecurity
     http_neighbours: str
     otlp_endpoint: str
     """The URL that client metrics are sent to (KIP-714), or empty."""
@@ -165,6 +168,7 @@ class BrokerConfig:
             controlled_shutdown=values.boolean("controlled.shutdown.enable"),
             http_listener=_http_listener(values),
             http_allowed_hosts=values.text("http.allowed.hosts"),
+            http_security=_http_security(values),
             http_neighbours=values.text("http.neighbours"),
             otlp_endpoint=_otlp_endpoint(values),
             telemetry_max_bytes=values.integer("telemetry.max.bytes", 1),
@@ -267,6 +271,13 @@ def _servers(values: Values, roles: frozenset[str]) -> tuple[tuple[str, int], ..
 def _http_listener(values: Values) -> Endpoint | None:
     text = values.text("http.listener")
     return parse_endpoint("http.listener", f"HTTP://{text}") if text else None
+
+
+def _http_security(values: Values) -> HttpSecurity:
+    try:
+        return http_security(values.text("http.config"))
+    except ClientSettingsError as error:
+        raise invalid(f"http.config: {error}") from None
 
 
 def _otlp_endpoint(values: Values) -> str:

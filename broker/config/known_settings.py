@@ -1,11 +1,12 @@
-"""All broker settings of Apache Kafka 4.3 by name, type and default, and five other ones.
+"""All broker settings of Apache Kafka 4.3 by name, type and default, and six other ones.
 
 The table gives the known names, their types and their defaults. `-` stands for null and `""` for
 the empty text. `docs/defaults.md` lists every default that differs from Kafka's, with the reason.
 The settings that Kafka does not have are `http.listener` (health and metrics),
 `client.telemetry.otlp.endpoint` (where client metrics are sent to),
-`http.allowed.hosts` (more names of it), `http.neighbours` (links on its page) and
-`controller.fast.failure.detection.enable` (a node whose port refuses connections counts as failed).
+`http.config` (its TLS and users), `http.allowed.hosts` (more names of it), `http.neighbours`
+(links on its page) and `controller.fast.failure.detection.enable` (a node whose port refuses
+connections counts as failed).
 `super.users` and `allow.everyone.if.no.acl.found` are settings of Kafka's StandardAuthorizer.
 """
 
@@ -125,6 +126,7 @@ group.streams.min.session.timeout.ms INT 45000
 group.streams.num.standby.replicas INT 0
 group.streams.session.timeout.ms INT 45000
 http.allowed.hosts LIST ""
+http.config STRING ""
 http.listener STRING 127.0.0.1:0
 http.neighbours STRING ""
 initial.broker.registration.timeout.ms INT 60000

@@ -117,6 +117,7 @@ group.streams.min.session.timeout.ms The smallest session timeout a streams grou
 group.streams.num.standby.replicas How many standby copies of its state a streams group keeps.
 group.streams.session.timeout.ms A member of a streams group that sends no heartbeat for this time is removed.
 http.allowed.hosts Names that clients reach `http.listener` by besides this machine's and those of its listeners; *: all.
+http.config A file that says how the health pages are served: ssl.keystore.location, authentication.method.
 http.listener The address of the health pages and metrics over HTTP; empty turns them off.
 http.neighbours Servers that the page at / links to: name=http://..., with commas between.
 initial.broker.registration.timeout.ms How long a starting broker tries to register with the controller.

@@ -82,6 +82,7 @@ class Node:
             },
             self._front_page,
             own_site(config),
+            config.http_security,
         )
         self._http_url = ""
         self._collector = Collector(monotonic_seconds)
@@ -128,8 +129,9 @@ class Node:
         endpoint = self._config.http_listener
         if endpoint is not None:
             port = self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
-            self._http_url = f"http://{endpoint.host}:{port}/metrics"
-            log.info("health and metrics on http://%s:%d", endpoint.host, port)
+            origin = f"{self._config.http_security.scheme}://{endpoint.host}:{port}"
+            self._http_url = f"{origin}/metrics"
+            log.info("health and metrics on %s", origin)
 
     def _log_start(self) -> None:
         """Log the identity, the directories and the listeners of this node in one line."""

@@ -15,6 +15,7 @@ import logging
 import os
 import resource
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 
 from common.process.tasks import spawn
@@ -30,6 +31,8 @@ QUIET_SECONDS = 60.0
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 MAX_RESERVED_DESCRIPTORS = 64
 """So many, or an eighth of a small limit, are left for files."""
+HANDSHAKE_SECONDS = 10.0
+"""A client whose TLS handshake takes longer is given up."""
 _BACKLOG = 128
 Take = Callable[[socket.socket, str], None]
 """Is given each accepted socket, which does not block, and the address of its other end."""
@@ -131,14 +134,19 @@ class ProtocolServer:
         *,
         count: Callable[[], int],
         limit: int,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
-        """`count` returns how many connections are open; more than `limit` are refused."""
+        """`count` returns how many connections are open; more than `limit` are refused.
+
+        `tls` returns the context of a new connection, None for one that is not encrypted.
+        """
         self._loop = asyncio.get_running_loop()
         self._make_protocol = make_protocol
         self.sockets = tuple(listening)
         self._accepting = [Accepting(self._loop, each, self._take) for each in listening]
         self._count = count
         self._limit = limit
+        self._tls = tls
         self._full_at = -QUIET_SECONDS
         self._connecting: set[asyncio.Future[None]] = set()
 
@@ -171,7 +179,13 @@ class ProtocolServer:
 
     async def _connect(self, accepted: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._make_protocol, accepted)
+            context = self._tls()
+            await self._loop.connect_accepted_socket(
+                self._make_protocol,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HANDSHAKE_SECONDS,
+            )
         except OSError:  # that client is gone already
             accepted.close()
 

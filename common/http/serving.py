@@ -8,8 +8,10 @@ from typing import Final, cast
 from aiohttp import web
 
 from common.http.accepting import ProtocolServer, bound_to
+from common.http.authenticating import authenticating
 from common.http.broken_requests import answer_odd_expectations, quiet_logger
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
+from millrace.security.http_server import OPEN, HttpSecurity
 
 SILENT_SECONDS: Final = 30.0
 """A connection is closed when no whole head of a request came in so long. Jetty, of which Kafka's
@@ -17,14 +19,19 @@ Connect and Confluent's programs are made, waits 30 s too."""
 LINGERING_SECONDS: Final = 5.0
 """The rest of a body that was refused may take so long, so that the client reads the refusal."""
 MAX_CONNECTIONS: Final = 1000
+SECURITY_KEY: Final = web.AppKey("security", HttpSecurity)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 State = Callable[[web.Request], Awaitable[tuple[Sequence[str], Mapping[str, str]]]]
 """Returns what a server waits for before it can work, and what there is to say of it now."""
 
 
-def runner_of(app: web.Application, shutdown_seconds: float = 60.0) -> web.AppRunner:
-    """Return what serves an application and gives up silent clients."""
+def runner_of(
+    app: web.Application, shutdown_seconds: float = 60.0, security: HttpSecurity = OPEN
+) -> web.AppRunner:
+    """Return what serves an application to whom `security` lets in, and gives up silent clients."""
     answer_odd_expectations()
+    app[SECURITY_KEY] = security
+    app.middlewares.insert(0, authenticating(security))
     return web.AppRunner(
         app,
         access_log=None,
@@ -41,14 +48,21 @@ class Site(web.BaseSite):
     def __init__(self, runner: web.BaseRunner, *listening: socket.socket) -> None:
         super().__init__(runner)
         assert runner.server is not None, "set up the runner first"
+        assert isinstance(runner, web.AppRunner), "made by `runner_of`"
+        self._security = runner.app[SECURITY_KEY]
         server = runner.server
         self._serving = ProtocolServer(
-            server, listening, count=lambda: len(server.connections), limit=MAX_CONNECTIONS
+            server,
+            listening,
+            count=lambda: len(server.connections),
+            limit=MAX_CONNECTIONS,
+            tls=self._security.context,
         )
 
     @property
     def name(self) -> str:
-        return ", ".join(f"http://{host}:{port}" for host, port in self._addresses())
+        scheme = self._security.scheme
+        return ", ".join(f"{scheme}://{host}:{port}" for host, port in self._addresses())
 
     def _addresses(self) -> list[tuple[str, int]]:
         return [each.getsockname()[:2] for each in self._serving.sockets]

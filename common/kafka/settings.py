@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from common.process.settings import setting
+from common.process.settings import Checked, setting
 from millrace.security.access import MEANING, KafkaAccess, kafka_access
 
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaSettings:
+class KafkaSettings(Checked):
     """Where Kafka is, and how to connect to it."""
 
     bootstrap_servers: str = setting("127.0.0.1:9092", "host:port of Kafka, or a list with commas")
@@ -16,6 +16,7 @@ class KafkaSettings:
 
     def __post_init__(self) -> None:
         """Read the file at once; raises ClientSettingsError."""
+        super().__post_init__()
         self.kafka  # noqa: B018 - to be refused at the start
 
     @cached_property

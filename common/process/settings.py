@@ -20,6 +20,13 @@ def setting(default: Any, help_text: str) -> Any:
     return field(default=default, metadata={"help": help_text})
 
 
+class Checked:
+    """Settings that are checked when they are made; kinds of settings are combined."""
+
+    def __post_init__(self) -> None:
+        """Check nothing: what is checked is in subclasses."""
+
+
 S = TypeVar("S", bound="DataclassInstance")
 
 

@@ -64,12 +64,14 @@ async def _serve(service: Service[S, R], settings: S) -> None:
     if settings.allow_faults:
         add_fault_switch(app, lambda: running.processor)
     add_front_page(app, service, settings, running.missing)
-    runner = runner_of(app, shutdown_seconds=2.0)
+    runner = runner_of(app, 2.0, settings.http_security)
     await runner.setup()
     try:
         await serve_on(runner, settings.http_host, settings.http_port)
-        url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
-        events = Events(SchemaRegistryClient(settings.registry_url, waits=True))
+        scheme = settings.http_security.scheme
+        url = f"{scheme}://{settings.http_host}:{runner.addresses[0][1]}"
+        secured = settings.kafka.registry
+        events = Events(SchemaRegistryClient(settings.registry_url, secured, waits=True))
         own_url = settings.advertised_url or url
         assembling = service.assemble(settings, own_url, events, running)
         await _work(service.name, url, running, assembling, stopping)

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from common.http.settings import HttpSettings
 from common.kafka.settings import KafkaSettings
 from common.process.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(KafkaSettings):
+class Settings(KafkaSettings, HttpSettings):
     """The settings of every service."""
 
     registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")

@@ -7,11 +7,14 @@ nothing to close.
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
 
 from common.registry.wire import MalformedEventError
+from millrace.security.registry import registry_access
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +33,15 @@ class SchemaRegistryClient:
     Each call raises RegistryAwayError, or, with `waits`, is repeated until it is answered.
     """
 
-    def __init__(self, registry_url: str, *, waits: bool = False) -> None:
+    def __init__(
+        self,
+        registry_url: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        waits: bool = False,
+    ) -> None:
+        """`settings` are those of a secured registry; raises ClientSettingsError."""
+        self._access = registry_access(settings)
         self._registry_url = registry_url.rstrip("/")
         self._waits = waits
 
@@ -59,11 +70,20 @@ class SchemaRegistryClient:
             await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
             attempt += 1
 
+    def _session(self) -> aiohttp.ClientSession:
+        context, user = self._access
+        return aiohttp.ClientSession(
+            connector=None if context is None else aiohttp.TCPConnector(ssl=context),
+            auth=None if user is None else aiohttp.BasicAuth(*user, encoding="utf-8"),
+            timeout=_REQUEST_TIMEOUT,
+            headers=_HEADERS,
+        )
+
     async def _call_once(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         url = self._registry_url + path
         try:
             async with (
-                aiohttp.ClientSession(timeout=_REQUEST_TIMEOUT, headers=_HEADERS) as session,
+                self._session() as session,
                 session.request(method, url, data=body) as response,
             ):
                 status = response.status

@@ -26,6 +26,7 @@ from connect.rest.forwarding import Internal, ToOthers, is_internal
 from connect.rest.offsets import ConnectorOffsets
 from connect.rest.page import Page
 from connect.rest.plugins import ConnectorPlugins
+from connect.rest.security import rest_security
 from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import TooLargeError
@@ -48,6 +49,7 @@ class RestServer:
         """Raises ConfigException for an invalid address or invalid credentials."""
         self._settings = settings
         self._host, self._port = _address(settings["listeners"])
+        self.security = rest_security(settings)
         self._credentials = _credentials(settings)
         self._socket: socket.socket | None = None
         self._runner: web.AppRunner | None = None
@@ -59,7 +61,7 @@ class RestServer:
 
     @property
     def url(self) -> str:
-        return f"http://{self._host}:{self._port}"
+        return f"{self.security.scheme}://{self._host}:{self._port}"
 
     @property
     def advertised(self) -> str:
@@ -83,7 +85,7 @@ class RestServer:
             app.add_routes(_with_slashes(resource(desk).routes()))
         if cluster is not None:
             app.add_routes(Internal(desk, cluster).routes())
-        self._runner = runner_of(app)
+        self._runner = runner_of(app, security=self.security)
         await self._runner.setup()
         await Site(self._runner, self._socket).start()
 
@@ -173,8 +175,8 @@ def _address(listeners: list[str]) -> tuple[str, int]:
         port = parts.port
     except ValueError as error:
         raise ConfigException.of_value("listeners", listeners[0], str(error)) from error
-    if parts.scheme.lower() != "http":
-        raise ConfigException.of_value("listeners", listeners[0], "only http is served")
+    if parts.scheme.lower() not in ("http", "https"):
+        raise ConfigException.of_value("listeners", listeners[0], "http or https is served")
     return parts.hostname or "0.0.0.0", _DEFAULT_PORT if port is None else port
 
 

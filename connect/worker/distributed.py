@@ -12,6 +12,7 @@ from urllib.parse import quote
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
+from common.http.authenticating import peer_session
 from common.process.tasks import spawn
 from connect.clock import random_bytes, timestamp_ms
 from connect.group.protocol import Share
@@ -31,6 +32,7 @@ from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import LogTopic
 from connect.worker.worker import Worker
 from millrace.connect.errors import ConnectException
+from millrace.security.http_server import OPEN, HttpSecurity
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +51,13 @@ def signature(key: bytes, body: bytes) -> bytes:
 class Cluster:
     """Owns the logs of the three topics, the membership in the group, and the worker."""
 
-    def __init__(self, settings: WorkerSettings, plugins: Plugins, worker_id: str) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        plugins: Plugins,
+        worker_id: str,
+        security: HttpSecurity = OPEN,
+    ) -> None:
         """Raises ConfigException."""
         client = librdkafka_settings(settings.client())
         self._settings = settings
@@ -71,7 +79,8 @@ class Cluster:
         self.worker = Worker(herder, environment, self.config_log, self.status_log, self)
         self.worker.is_ready = False
         self.herder = herder
-        self.membership = Membership(settings, self, f"http://{worker_id}/")
+        self.membership = Membership(settings, self, f"{security.scheme}://{worker_id}/")
+        self._security = security
         self.config_log.shut_out = self._shut_out
         self.fencing = Fencing(self.worker, self.catch_up, self._ask_for_fencing)
         self._sending: dict[str, asyncio.Task[None]] = {}
@@ -79,7 +88,7 @@ class Cluster:
 
     async def start(self) -> None:
         """Read the topics. Raises ConnectException."""
-        self.session = ClientSession(timeout=_REQUEST_TIMEOUT)
+        self.session = peer_session(self._security, timeout=_REQUEST_TIMEOUT)
         await asyncio.gather(
             self.config_log.start(),
             self.status_log.start(),

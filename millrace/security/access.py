@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from millrace.security.properties import parse_properties
+from millrace.security.registry import registry_access
 from millrace.security.translation import (
     ClientSettingsError,
     aiokafka_security,
@@ -37,7 +38,7 @@ MEANING: Final = (
     "file of Kafka's client settings: security.protocol, sasl.jaas.config, "
     "ssl.truststore.location and so on"
 )
-_OF_REGISTRY: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
+_OF_REGISTRY: Final = ("schema.registry.", "basic.auth.")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def kafka_access(bootstrap_servers: str, file: str = "") -> KafkaAccess:
     # Both translations, so that what is wrong is told at the start.
     access.librdkafka()
     access.aiokafka()
+    registry_access(access.registry)
     return access
 
 

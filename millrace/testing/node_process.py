@@ -21,7 +21,7 @@ READY_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0
 LOG_TAIL_CHARACTERS = 20_000
 _READY = re.compile(r"millrace (?:broker|controller) \d+ ready on (?P<address>\S+)")
-_HTTP = re.compile(r"health and metrics on (?P<url>http://\S+)")
+_HTTP = re.compile(r"health and metrics on (?P<url>https?://\S+)")
 _PROGRAM = "broker"
 
 

@@ -14,6 +14,7 @@ from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
 from millrace.command_parser import CommandParser, DefaultsHelpFormatter
 from millrace.security import access
+from millrace.security.http_server import add_http_option, http_security
 from millrace.security.translation import ClientSettingsError
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
@@ -42,6 +43,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         help="host:port of Kafka, or a list with commas",
     )
     access.add_option(parser, environment)
+    add_http_option(parser, environment)
     parser.add_argument(
         "--http-host",
         default=environment.get("MILLRACE_HTTP_HOST", "127.0.0.1"),
@@ -86,8 +88,13 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         default=environment.get("MILLRACE_COMPATIBILITY_LEVEL", "BACKWARD"),
         help="holds where nothing else is set",
     )
-    found = parser.parse_args(arguments)
+    return _with_files(parser, parser.parse_args(arguments))
+
+
+def _with_files(parser: CommandParser, found: argparse.Namespace) -> argparse.Namespace:
+    """Read the files of settings; one that cannot be used ends the program."""
     try:
+        found.http = http_security(found.http_config)
         found.kafka = access.kafka_access(found.bootstrap_servers, found.command_config)
     except ClientSettingsError as error:
         parser.error(str(error))
@@ -107,11 +114,16 @@ async def serve(arguments: argparse.Namespace) -> None:
     topic = SchemaTopic(
         arguments.kafka, arguments.replication_factor, arguments.compatibility_level
     )
-    identity = Identity(host, port, is_eligible=not arguments.no_leader_eligibility)
+    identity = Identity(
+        host,
+        port,
+        scheme=arguments.http.scheme,
+        is_eligible=not arguments.no_leader_eligibility,
+    )
     leadership = Leadership(arguments.kafka, arguments.group_id, identity)
     guard = guard_of(arguments.allowed_hosts, arguments.http_host, host)
-    app = build_app(topic, leadership, arguments.neighbours, guard)
-    runner = runner_of(app)
+    app = build_app(topic, leadership, arguments.neighbours, guard, arguments.http)
+    runner = runner_of(app, security=arguments.http)
     await runner.setup()
     try:
         await Site(runner, listening).start()
@@ -119,7 +131,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         stopped = spawn(stopping.wait())
         await asyncio.wait([ready, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.is_set():
-            line = f"millrace registry ready on http://{arguments.http_host}:{port}\n"
+            line = f"millrace registry ready on {arguments.http.scheme}://{arguments.http_host}:{port}\n"
             sys.stdout.write(line)
             sys.stdout.flush()
         await stopped

@@ -6,12 +6,14 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
+from common.http.authenticating import peer_session
+from millrace.security.http_server import OPEN, HttpSecurity
 from schemas.registry.leader import Leadership
 from schemas.registry.refusals import forwarding_failed, unknown_leader
 from schemas.registry.topic import Decide, SchemaTopic
 
 _FORWARDED: Final = "X-Forward"
-_PASSED_ON: Final = ("Content-Type", "Accept", "Authorization")
+_PASSED_ON: Final = ("Content-Type", "Accept")
 _LEADER_TIMEOUT_SECONDS: Final = 10.0
 _FORWARD_TIMEOUT_SECONDS: Final = 40.0
 
@@ -27,9 +29,12 @@ class ForwardedAnswer(Exception):  # noqa: N818  # Not an error: the answer of t
 class Writes:
     """Decides or forwards every writing request of one instance."""
 
-    def __init__(self, topic: SchemaTopic, leadership: Leadership) -> None:
+    def __init__(
+        self, topic: SchemaTopic, leadership: Leadership, security: HttpSecurity = OPEN
+    ) -> None:
         self.leadership = leadership
         self._topic = topic
+        self._security = security
         self._session: aiohttp.ClientSession | None = None
 
     async def write(self, request: web.Request, decide: Decide) -> Any:
@@ -67,7 +72,7 @@ class Writes:
             raise unknown_leader()
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=_FORWARD_TIMEOUT_SECONDS)
-            self._session = aiohttp.ClientSession(timeout=timeout)
+            self._session = peer_session(self._security, timeout=timeout)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         try:
             async with self._session.request(

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from common.http.authenticating import peer_session
 from common.http.problems import ProblemError, unavailable
 from common.process import clock, traces
 from common.process.telemetry import new_traceparent, parse_trace_id
@@ -83,7 +84,7 @@ class OrderRoutes:
 
     async def session(self, _: web.Application) -> Any:
         """Keep one client session open while the application runs."""
-        async with aiohttp.ClientSession() as self._session:
+        async with peer_session(self._settings.http_security) as self._session:
             yield
 
     @property

@@ -10,7 +10,9 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from common.http.authenticating import peer_session
 from common.http.problems import ProblemError, unavailable
+from millrace.security.http_server import OPEN, HttpSecurity
 from services.orders.settings import OrdersSettings
 
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
@@ -19,7 +21,7 @@ _KEPT_HEADERS = ("Content-Type", "Retry-After")
 
 def add_search(app: web.Application, settings: OrdersSettings) -> None:
     """Add the route to the application of the orders service."""
-    search = Search(settings.search_url)
+    search = Search(settings.search_url, settings.http_security)
     app.router.add_get("/v1/orders", search.find_orders)
     app.cleanup_ctx.append(search.session)
 
@@ -27,13 +29,14 @@ def add_search(app: web.Application, settings: OrdersSettings) -> None:
 class Search:
     """A client of the search service."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, security: HttpSecurity = OPEN) -> None:
+        self._security = security
         self._url = url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
 
     async def session(self, _: web.Application) -> Any:
         """Keep one client session open while the application runs."""
-        async with aiohttp.ClientSession() as self._session:
+        async with peer_session(self._security) as self._session:
             yield
 
     async def find_orders(self, request: web.Request) -> web.Response:

@@ -25,13 +25,14 @@ async def serve(settings: Settings) -> None:
     stopping = app[STOPPING_KEY]
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    runner = runner_of(app, shutdown_seconds=2.0)
+    runner = runner_of(app, 2.0, settings.http_security)
     await runner.setup()
     try:
         await serve_on(runner, settings.http_host, settings.http_port)
         async with asyncio.TaskGroup() as group:
             following = group.create_task(app[FEED_KEY].run())
-            announce("dashboard", f"http://{settings.http_host}:{runner.addresses[0][1]}")
+            scheme = settings.http_security.scheme
+            announce("dashboard", f"{scheme}://{settings.http_host}:{runner.addresses[0][1]}")
             await stopping.wait()
             following.cancel()
     finally:

@@ -56,12 +56,13 @@ async def _serve(settings: JobSettings) -> int:
     guard = guard_of(settings.allowed_hosts, settings.http_host)
     app = build_app(metrics.registry, missing, site_guard=guard)
     app.router.add_get("/", _front_page(settings, stream))
-    runner = runner_of(app, shutdown_seconds=1.0)
+    runner = runner_of(app, 1.0, settings.http_security)
     await runner.setup()
     status = 1
     try:
         await serve_on(runner, settings.http_host, settings.http_port)
-        url = f"http://{settings.http_host}:{runner.addresses[0][1]}"
+        scheme = settings.http_security.scheme
+        url = f"{scheme}://{settings.http_host}:{runner.addresses[0][1]}"
         async with asyncio.TaskGroup() as group:
             announcing = group.create_task(_announce(stream, url))
             await asyncio.to_thread(stream.run)

@@ -31,36 +31,38 @@ _FIELDS = {
     PRODUCTS: ("catalogue/product", ("product_id", "description", "updated_at")),
 }  # fmt: skip
 
+Settings = tuple[tuple[str, str], ...]
+"""The settings of a client of a secured registry, which Spark sends to its workers."""
 FetchSchema = Callable[[int], dict[str, Any]]
 Event = dict[str, Any]
 
 
-def decode(records: DataFrame, registry_url: str) -> DataFrame:
+def decode(records: DataFrame, registry_url: str, settings: Settings = ()) -> DataFrame:
     """Return the events of records with topic, partition, offset, timestamp, value."""
     wanted = records.select("topic", "partition", "offset", "timestamp", "value")
-    return wanted.mapInArrow(partial(_decode_batches, registry_url), EVENT)
+    return wanted.mapInArrow(partial(_decode_batches, registry_url, settings), EVENT)
 
 
 def _decode_batches(
-    registry_url: str, batches: Iterator[pa.RecordBatch]
+    registry_url: str, settings: Settings, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    decoder = decoder_of(registry_url)
+    decoder = decoder_of(registry_url, settings)
     for batch in batches:
         yield decoder.decode_batch(batch)
 
 
 @cache
-def decoder_of(registry_url: str) -> "Decoder":
+def decoder_of(registry_url: str, settings: Settings = ()) -> "Decoder":
     """Return this process's decoder for one registry."""
-    return Decoder(partial(fetch_schema, registry_url))
+    return Decoder(partial(fetch_schema, registry_url, settings))
 
 
-def fetch_schema(registry_url: str, schema_id: int) -> dict[str, Any]:
+def fetch_schema(registry_url: str, settings: Settings, schema_id: int) -> dict[str, Any]:
     """Return the schema with this id; raise MalformedEventError or RegistryAwayError."""
     # A Python worker that has all schemas never needs aiohttp.
     from common.registry.client import SchemaRegistryClient
 
-    return asyncio.run(SchemaRegistryClient(registry_url).schema(schema_id))
+    return asyncio.run(SchemaRegistryClient(registry_url, dict(settings)).schema(schema_id))
 
 
 class Decoder:

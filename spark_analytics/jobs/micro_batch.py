@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 
 from common.process import clock
 from spark_analytics.jobs import facts, failures, funnel, products, revenue, verdicts
-from spark_analytics.jobs.decoding import decode
+from spark_analytics.jobs.decoding import Settings, decode
 from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.events import EVENT
 from spark_analytics.jobs.history import OrderHistory
@@ -62,7 +62,7 @@ class MicroBatches:
     def __init__(
         self,
         store: ServingWriter,
-        registry_url: str,
+        registry: tuple[str, Settings],
         history: OrderHistory,
         event_files: EventFiles,
         *,
@@ -70,7 +70,7 @@ class MicroBatches:
         timestamp_ms: Callable[[], int],
     ) -> None:
         self._store = store
-        self._registry_url = registry_url
+        self._registry = registry
         self._history = history
         self._event_files = event_files
         self._allowed_lateness_ms = allowed_lateness_ms
@@ -82,7 +82,7 @@ class MicroBatches:
             log.info("batch is in the store already query_id=%s batch_id=%d", query_id, batch_id)
             return None
         started = clock.now_seconds()
-        events = decode(self._few_tasks(records), self._registry_url).persist()
+        events = decode(self._few_tasks(records), *self._registry).persist()
         try:
             taken = events.selectExpr(*facts.columns()).toArrow()
             keys = facts.record_keys(taken)

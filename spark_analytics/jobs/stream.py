@@ -59,7 +59,7 @@ class OrderStream:
         event_files = EventFiles(Path(f"{history}-streams"), TOPICS)
         self._batches = MicroBatches(
             self._store,
-            settings.registry_url,
+            (settings.registry_url, tuple(sorted(settings.kafka.registry.items()))),
             self._history,
             event_files,
             allowed_lateness_ms=settings.allowed_lateness_ms,

@@ -178,7 +178,7 @@ def test_a_cache_never_holds_more_than_its_limit(puts: list[tuple[int, int]]) ->
         ({"port": "1"}, "port"),
         ({"consumer.request.timeout.ms": "soon"}, "consumer.request.timeout.ms"),
         ({"api.v2.enable": "perhaps"}, "api.v2.enable"),
-        ({"listeners": "https://127.0.0.1:1"}, "listeners"),
+        ({"listeners": "ftp://127.0.0.1:1"}, "listeners"),
         ({"listeners": "http://127.0.0.1:99999"}, "listeners"),
         ({"api.v3.produce.batch.maximum.entries": "51"}, "entries"),
         ({"request.max.bytes": "-1"}, "request.max.bytes"),

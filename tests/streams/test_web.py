@@ -11,7 +11,7 @@ from streams.web import build_web, peer_session
 
 def test_browsers_get_a_page_at_the_root_and_programs_a_problem() -> None:
     async def check() -> None:
-        async with peer_session() as http:
+        async with peer_session(Settings()) as http:
             app = build_web(Settings(), lambda: None, Metrics(), http)
             async with TestClient(TestServer(app)) as client:
                 page = await client.get("/", headers={"Accept": "text/html"})

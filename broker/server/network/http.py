@@ -19,6 +19,7 @@ from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
 from common.http.accepting import ProtocolServer
 from common.http.site_guard import SiteGuard
+from millrace.security.http_server import OPEN, REALM, HttpSecurity
 
 log = logging.getLogger("millrace.http")
 
@@ -43,6 +44,7 @@ class Asked(NamedTuple):
 
     accept: str
     host: str
+    authorization: str = ""
 
 
 FrontPage = Callable[[Asked], Page | None]
@@ -61,10 +63,12 @@ class HttpServer:
         pages: dict[str, Callable[[], Page]],
         front_page: FrontPage = _no_front_page,
         site_guard: SiteGuard | None = None,
+        security: HttpSecurity = OPEN,
         silent_seconds: float = SILENT_SECONDS,
     ) -> None:
         self._pages = pages
         self._site_guard = site_guard or SiteGuard()
+        self._security = security
         self._front_page = front_page
         self._silent_seconds = silent_seconds
         self._server: ProtocolServer | None = None
@@ -80,6 +84,7 @@ class HttpServer:
             [listening],
             count=lambda: len(self._connections),
             limit=MAX_CONNECTIONS,
+            tls=self._security.context,
         )
         self._server.start()
         return int(listening.getsockname()[1])
@@ -92,6 +97,8 @@ class HttpServer:
         if not self._site_guard.is_own(asked.host):
             return problem(421, "The Host header is not this server's: see http.allowed.hosts")
         path = request.target.partition(b"?")[0].decode("latin-1")
+        if not self._security.lets_in(path, asked.authorization):
+            return problem(401, "Unauthorized", {"WWW-Authenticate": f'Basic realm="{REALM}"'})
         if path == "/":
             page = self._front_page(asked)
             return problem(404, "Not Found") if page is None else page
@@ -223,13 +230,14 @@ class _HttpConnection(asyncio.Protocol):
 
 def _asked(request: h11.Request) -> Asked:
     headers = {name: value.decode("latin-1") for name, value in request.headers}
-    return Asked(headers.get(b"accept", ""), headers.get(b"host", ""))
+    asked = (headers.get(name, "") for name in (b"accept", b"host", b"authorization"))
+    return Asked(*asked)
 
 
-def problem(status: int, title: str) -> Page:
+def problem(status: int, title: str, headers: Mapping[str, str] = _NO_HEADERS) -> Page:
     """Return an error page as application/problem+json (RFC 9457)."""
     body = json.dumps({"type": "about:blank", "title": title, "status": status}).encode()
-    return Page(status, "application/problem+json", body)
+    return Page(status, "application/problem+json", body, headers)
 
 
 def text(body: str) -> Page:

@@ -12,6 +12,7 @@ from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
 from common.http.site_guard import SiteGuard
 from common.process.tasks import spawn
+from millrace.security.http_server import OPEN, HttpSecurity
 from schemas.registry.forwarding import Writes
 from schemas.registry.judging.pool import Judges
 from schemas.registry.leader import Leadership
@@ -41,6 +42,7 @@ def build_app(
     leadership: Leadership,
     neighbours: str = "",
     site_guard: SiteGuard | None = None,
+    security: HttpSecurity = OPEN,
 ) -> web.Application:
     turns = Turns()
     judges = Judges(turns=turns)
@@ -49,7 +51,7 @@ def build_app(
     middlewares = [metrics.count, own_site, registry_errors, reading_bodies()]
     app = web.Application(middlewares=middlewares, client_max_size=_BODY_LIMIT_BYTES)
     app[TOPIC_KEY] = topic
-    app[WRITES_KEY] = Writes(topic, leadership)
+    app[WRITES_KEY] = Writes(topic, leadership, security)
     app[TURNS_KEY] = turns
     app[JUDGES_KEY] = judges
     add_routes(app, parse_neighbours(neighbours))

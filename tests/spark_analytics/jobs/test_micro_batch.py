@@ -70,7 +70,7 @@ class Job:
         self.event_files = EventFiles(self.folder / "streams", TOPICS)
         self._batches = MicroBatches(
             self.store,
-            registry_url,
+            (registry_url, ()),
             self.history,
             self.event_files,
             allowed_lateness_ms=60_000,
