@@ -324,8 +324,9 @@ class Metering:
     ) -> None:
         now_ms = self._now_ms()
         if amount is None:
-            has_records = isinstance(answer, FetchResponse | ShareFetchResponse)
-            amount = fetched_bytes(answer) if has_records else 0
+            amount = 0
+            if isinstance(answer, FetchResponse | ShareFetchResponse):
+                amount = fetched_bytes(answer)
         if quota is not None:
             if amount:
                 quota.used.record(amount, now_ms)
