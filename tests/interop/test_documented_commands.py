@@ -197,7 +197,7 @@ def test_the_first_page(walk: Walk, broker: LocalBroker) -> None:
     (walk.folder / "server.properties").write_text(
         f"process.roles=broker,controller\nnode.id=1\nlog.dirs=data\n"
         f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
-        f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
     )
     formatting = walk.in_order(page, "millrace storage format")
     starting = walk.in_order(page, "millrace broker start")

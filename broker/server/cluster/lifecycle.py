@@ -307,7 +307,11 @@ class Lifecycle:
 
 def _why(code: ErrorCode, node_id: int) -> str:
     if code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-        return f"{code.name}: another live broker has node.id {node_id}; give this one its own"
+        return (
+            f"{code.name}: another process is registered with node.id {node_id}. If it was this "
+            "node, its session ends soon, and this process is registered then; if it still runs, "
+            "give this node another node.id"
+        )
     if code in WORTH_ANOTHER_TRY:
         return f"{code.name}; the controller cannot be reached or has not been elected"
     return code.name

@@ -5,7 +5,9 @@ The Prometheus client is imported at the first scrape, to save the memory of an 
 
 from typing import Any
 
+from broker.log.checkpoints import encode_uuid
 from broker.metadata.image import NO_LEADER, MetadataImage
+from broker.raft.node import RaftNode
 from broker.raft.roles import (
     Candidate,
     Follower,
@@ -18,6 +20,8 @@ from broker.raft.roles import (
 from broker.server.quorum.election_times import Latencies
 from broker.server.quorum.quorum import Quorum
 
+VOTED = "-voted"
+"""The end of the state's name while the node has voted without knowing a leader."""
 STATES: dict[type, str] = {
     Leader: "leader",
     Candidate: "candidate",
@@ -27,6 +31,15 @@ STATES: dict[type, str] = {
     Resigned: "resigned",
     Observer: "observer",
 }
+
+
+MAY_HAVE_VOTED = Unattached, Prospective
+
+
+def state_of(node: RaftNode) -> str:
+    """Return the name of a node's state, as Apache Kafka's metric current-state has it."""
+    name = STATES[type(node.role)]
+    return name + VOTED if isinstance(node.role, MAY_HAVE_VOTED) and node.quorum.has_voted else name
 
 
 class QuorumCollector:
@@ -52,10 +65,13 @@ class QuorumCollector:
             "The role of this node in the metadata quorum: 1 for the one it has",
             labels=["state"],
         )
-        for role, name in STATES.items():
-            state.add_metric([name], int(isinstance(node.role, role)))
+        current = state_of(node)
+        for name in (*STATES.values(), *(STATES[role] + VOTED for role in MAY_HAVE_VOTED)):
+            state.add_metric([name], int(name == current))
         return [
             state,
+            *self._votes(),
+            *self._voters(),
             _gauge(
                 "raft_metrics_current_leader", "Leader of the quorum, -1 for none", quorum.leader_id
             ),
@@ -74,6 +90,53 @@ class QuorumCollector:
                 "metadata_last_applied_offset",
                 "Offset of the last metadata record applied, -1 for none",
                 quorum.applied_offset - 1,
+            ),
+        ]
+
+    def _votes(self) -> list[Any]:
+        """Return the vote of this epoch; the directory id is a label, because it is a text."""
+        quorum = self._quorum.node.quorum
+        from prometheus_client.core import GaugeMetricFamily
+
+        directory = GaugeMetricFamily(
+            "kafka_server_raft_metrics_current_vote_directory_id",
+            "1 for the directory id of the replica that this node voted for",
+            labels=["directory_id"],
+        )
+        directory.add_metric([encode_uuid(quorum.voted_directory_id)], 1)
+        return [
+            directory,
+            _gauge(
+                "raft_metrics_current_vote", "The vote in this epoch, -1 for none", quorum.voted_id
+            ),
+        ]
+
+    def _voters(self) -> list[Any]:
+        node = self._quorum.node
+        observers = node.replicas()[1] if node.is_leader else {}
+        others = [voter for voter in node.voters.ids if voter != self._quorum.node_id]
+        unknown = sum(node.endpoint_of(voter) is None for voter in others)
+        return [
+            _gauge("raft_metrics_number_of_voters", "Voters of the quorum", len(node.voters.nodes)),
+            _gauge(
+                "raft_metrics_number_of_observers",
+                "Observers that the leader knows; 0 on other nodes",
+                len(observers),
+            ),
+            _gauge(
+                "raft_metrics_uncommitted_voter_change",
+                "1 if the newest voter set is not known to be committed",
+                int(node.has_uncommitted_voters),
+            ),
+            _gauge(
+                "raft_metrics_number_unknown_voter_connections",
+                "Voters of whom no address is known",
+                unknown,
+            ),
+            _gauge(
+                "raft_metrics_log_end_epoch",
+                "Epoch of the last metadata record",
+                self._quorum.raft.log.last_epoch,
             ),
         ]
 

@@ -203,16 +203,24 @@ class RaftShell:
         answer = envelope.message
         code = ErrorCode(getattr(answer, "error_code", ErrorCode.NONE))
         is_about_voters = isinstance(answer, AddRaftVoterResponse | RemoveRaftVoterResponse)
-        if code is ErrorCode.NONE or not (
-            is_about_voters or code is ErrorCode.INCONSISTENT_CLUSTER_ID
-        ):
+        is_id_taken = isinstance(answer, FetchResponse) and code is ErrorCode.INVALID_REQUEST
+        is_elsewhere = code is ErrorCode.INCONSISTENT_CLUSTER_ID
+        if code is ErrorCode.NONE or not (is_about_voters or is_elsewhere or is_id_taken):
             return
         key, now_ms = (envelope.source, code), self._clock.now_ms()
         if now_ms - self._warned_of.get(key, -WARN_EVERY_MS) < WARN_EVERY_MS:
             return
         self._warned_of[key] = now_ms
-        address = self.node.endpoint_of(envelope.source)
-        if code is ErrorCode.INCONSISTENT_CLUSTER_ID:
+        host, port = self.node.endpoint_of(envelope.source) or ("", 0)
+        address = f"{host}:{port}"
+        if is_id_taken:
+            log.error(
+                "the controller at %s refuses what this node fetches: it has node.id %d itself. "
+                "Give this node another node.id",
+                address,
+                self._config.node_id,
+            )
+        elif is_elsewhere:
             log.error(
                 "the controller at %s belongs to another cluster than this node, whose cluster id "
                 "is %s. Check controller.quorum.voters or controller.quorum.bootstrap.servers, or "

@@ -31,6 +31,13 @@ def test_a_node_alone(tmp_path: Path) -> None:
             numbers["kafka_server_metadata_last_applied_offset"] == quorum.raft.log.end_offset - 1
         )
         assert numbers['kafka_server_raft_metrics_current_state{state="leader"}'] == 1
+        assert numbers['kafka_server_raft_metrics_current_state{state="prospective-voted"}'] == 0
+        assert numbers["kafka_server_raft_metrics_current_vote"] == 1
+        assert numbers["kafka_server_raft_metrics_number_of_voters"] == 1
+        assert numbers["kafka_server_raft_metrics_number_of_observers"] == 0
+        assert numbers["kafka_server_raft_metrics_uncommitted_voter_change"] == 0
+        assert numbers["kafka_server_raft_metrics_number_unknown_voter_connections"] == 0
+        assert numbers["kafka_server_raft_metrics_log_end_epoch"] == 1
         assert numbers['kafka_server_raft_metrics_current_state{state="follower"}'] == 0
         assert numbers["kafka_controller_active_controller_count"] == 1
         assert (
