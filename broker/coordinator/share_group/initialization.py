@@ -38,7 +38,11 @@ class InitializeState:
 
 
 def maybe_initialize(step: Step, group: ShareGroup) -> bool:
-    """Ask for the state of subscribed partitions without one; return True if some are awaited."""
+    """Ask for the state of subscribed partitions without one; return True if some are awaited.
+
+    What else is initialising is not awaited: an offset that an administrator has set, and whose
+    answer was lost, or a partition of a topic that nobody subscribes to any more.
+    """
     wanted = lacking_state(step, group)
     if wanted and begin(step, group, wanted):
         start_offsets = {
@@ -47,7 +51,11 @@ def maybe_initialize(step: Step, group: ShareGroup) -> bool:
         }
         effect = InitializeState(group.group_id, group.group_epoch, start_offsets)
         step.output.effects.append(effect)
-    return bool(group.states.initializing)
+    states, topics = group.states, step.shard.image().topics.by_name
+    subscribed = (topics[name].topic_id for name in group.topic_counts if name in topics)
+    return any(
+        states.all_of(topic_id) != states.initialized_of(topic_id) for topic_id in subscribed
+    )
 
 
 def lacking_state(step: Step, group: ShareGroup) -> dict[bytes, NamedPartitions]:

@@ -166,3 +166,14 @@ def test_an_empty_group_does_not_expire(world) -> None:
 def test_results_for_a_group_that_is_gone_change_nothing(world) -> None:
     world.take(world.shard.on_share_state(GROUP, {ORDERS: [0]}, {}, world.now))
     assert not world.log
+
+
+def test_members_do_not_wait_for_a_lost_alteration(world) -> None:
+    used(world)
+    world.plan(alter_offsets, altered("orders", (0, 7)))  # Its second half never comes.
+    member = world.member("orders")
+    for _ in range(10):
+        member.beat()
+        world.advance(1_000)
+    member.beat()
+    assert member.interval_ms == world.config.share.heartbeat_interval_ms
