@@ -41,7 +41,7 @@ def maybe_initialize(step: Step, group: ShareGroup) -> bool:
     """Ask for the state of subscribed partitions without one; return True if some are awaited.
 
     What else is initialising is not awaited: an offset that an administrator has set, and whose
-    answer was lost, or a partition of a topic that nobody subscribes to any more.
+    answer was lost, or a partition of a topic without subscribers.
     """
     wanted = lacking_state(step, group)
     if wanted and begin(step, group, wanted):
