@@ -2,8 +2,9 @@
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient
@@ -15,10 +16,19 @@ from tests.lib.waiting import until
 class Load:
     """An idempotent producer that goes on until it is told to stop."""
 
-    def __init__(self, cluster: LocalCluster, topic: str) -> None:
-        settings = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True}
-        self._producer = confluent_kafka.Producer(settings)
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        topic: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        name: str = "",
+    ) -> None:
+        """`settings` are of a client; `name` is in front of every value."""
+        client = settings or {"bootstrap.servers": cluster.bootstrap_servers}
+        self._producer = confluent_kafka.Producer({**client, "enable.idempotence": True})
         self._topic = topic
+        self._name = name.encode()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.acknowledged: set[bytes] = set()
@@ -30,6 +40,11 @@ class Load:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        if not self._stopped.is_set():
+            self.end()
+
+    def end(self) -> None:
+        """Produce no more; everything is acknowledged when this returns."""
         self._stopped.set()
         self._thread.join()
         assert self._producer.flush(60) == 0
@@ -44,9 +59,8 @@ class Load:
         number = 0
         while not self._stopped.is_set():
             number += 1
-            self._producer.produce(
-                self._topic, b"%d" % number, b"%d" % number, on_delivery=self._note
-            )
+            value = b"%s%d" % (self._name, number)
+            self._producer.produce(self._topic, value, b"%d" % number, on_delivery=self._note)
             self._producer.poll(0.002)
 
     def _note(self, error: object, message: confluent_kafka.Message) -> None:

@@ -56,7 +56,10 @@ class Fetch:
         metrics: Metrics,
     ) -> None:
         self._max_fetch_bytes = config.max_fetch_bytes
-        self._inter_broker_listener = config.replication.listener_name
+        # Without an authorizer, only the listener tells brokers from clients. With one, the right
+        # CLUSTER_ACTION does; then brokers can move to another listener one after the other.
+        has_authorizer = config.security.authorizer is not None
+        self._only_listener = None if has_authorizer else config.replication.listener_name
         self._find_rack = self._rack_of if config.replication.selects_by_rack else None
         self._logs = led_logs
         self._parked_fetches = parked_fetches
@@ -100,10 +103,10 @@ class Fetch:
         """Continue the session that the request names; raises KafkaError."""
         request, connection = question.request, question.context.connection
         is_follower = question.follower is not None
-        if is_follower and connection.peer.listener_name != self._inter_broker_listener:
+        if is_follower and self._only_listener not in (None, connection.peer.listener_name):
             raise KafkaError(  # Brokers do not use this listener.
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                f"Replicas fetch from the listener {self._inter_broker_listener}",
+                f"Replicas fetch from the listener {self._only_listener}",
             )
         session = self._sessions.resume(
             request.session_id,

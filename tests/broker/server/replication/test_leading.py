@@ -161,6 +161,22 @@ def test_a_forged_follower_is_refused_and_moves_nothing(broker_id, more, code):
     assert node.isr_changes == []
 
 
+def test_with_an_authorizer_the_right_counts_and_not_the_listener():
+    """Brokers that move to another listener do it one after the other."""
+    node = ServedReplica(
+        settings={
+            "listeners": f"{LISTENER}://:9092,BROKERS://:9093",
+            "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,BROKERS:PLAINTEXT",
+            "inter.broker.listener.name": "BROKERS",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        }
+    )
+    node.produce()
+    for follower in (2, 3):
+        assert fetch_error(node.follow(follower, 1)) == ErrorCode.NONE
+    assert node.high_watermark == 1
+
+
 def test_a_replica_fetches_only_where_brokers_do():
     node = ServedReplica(
         settings={
