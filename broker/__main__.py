@@ -17,6 +17,7 @@ COMMANDS = {
     "configs": "show and change settings of topics, brokers, clients, ... (kafka-configs)",
     "acls": "list, add and remove access rules (kafka-acls)",
     "delegation-tokens": "create, renew and end delegation tokens (kafka-delegation-tokens)",
+    "security": "check a node's settings: what is open to whom, what to change",
     "metadata-quorum": "describe the metadata quorum (kafka-metadata-quorum)",
     "features": "show and change feature levels (kafka-features)",
     "leader-election": "elect leaders of partitions (kafka-leader-election)",

@@ -23,6 +23,14 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--max-life-time-period -1 --renewer-principal User:bob",
         f"millrace delegation-tokens {_AT} --command-config alice.properties --describe",
     ),
+    "security": (
+        "millrace security check server.properties",
+        "millrace security check server.properties --strict",
+    ),
+    "security check": (
+        "millrace security check server.properties",
+        "millrace security check server.properties --override authorizer.class.name=",
+    ),
     "client-metrics": (
         f"millrace client-metrics {_AT} --alter --name all --metrics '*' --interval 30000",
         f"millrace client-metrics {_AT} --describe",
