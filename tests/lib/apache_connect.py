@@ -1,4 +1,4 @@
-"""Apache Kafka Connect's own worker, run from its jars beside ours."""
+"""Apache Kafka Connect's worker, run from its jars, to compare with Millrace's."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ _START_SECONDS = 90
 
 
 def connect_libs() -> Path:
-    """Give the folder of the jars; skips the test when there is no way to get them."""
+    """Return the folder of the jars; skip the test if they cannot be had."""
     libs = JAVA.parents[2] / "build" / "connect-libs"
     if shutil.which("java") is None or shutil.which("mvn") is None:
         pytest.skip("Java or Maven is not installed")
@@ -32,7 +32,7 @@ def connect_libs() -> Path:
 
 
 class ApacheWorker(ConnectWorker):
-    """Apache's worker, with the settings ours has: of a cluster when they name a group."""
+    """Apache's worker, with the same settings; distributed if they contain a group."""
 
     def __init__(self, folder: Path, settings: dict[str, str], libs: Path, name: str) -> None:
         port = next(free_ports())
@@ -51,7 +51,7 @@ class ApacheWorker(ConnectWorker):
 
     def start(self) -> Self:
         with self._log_path.open("a") as log:
-            # It logs to its output: a pipe that nobody reads would hold it up for good.
+            # The worker logs to its output: a pipe without a reader would block it for ever.
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True)
         eventually(self._is_up, _START_SECONDS)
         return self

@@ -1,4 +1,4 @@
-"""Apache's MirrorMaker 2, run from its jars beside ours."""
+"""Apache's MirrorMaker 2, run from its jars, to compare with Millrace's mirror."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from tests.lib.side_by_side import one_at_a_time
 
 
 def mirror_libs() -> Path:
-    """Give the folder of the jars; skips the test when there is no way to get them."""
+    """Return the folder of the jars; skip the test if they cannot be had."""
     libs = JAVA.parents[2] / "build" / "mirror-libs"
     if shutil.which("java") is None or shutil.which("mvn") is None:
         pytest.skip("Java or Maven is not installed")
@@ -30,7 +30,7 @@ def mirror_libs() -> Path:
 
 
 def ask_classes(libs: Path, asked: dict[str, Any]) -> Any:
-    """Have MirrorMaker 2's classes answer; see RunMirrorClasses.java."""
+    """Run MirrorMaker 2's classes on requests; see RunMirrorClasses.java."""
     command = java_program(libs, JAVA / "RunMirrorClasses.java")
     done = subprocess.run(
         command, input=json.dumps(asked), capture_output=True, text=True, check=False, timeout=120
@@ -40,7 +40,7 @@ def ask_classes(libs: Path, asked: dict[str, Any]) -> Any:
 
 
 class ApacheMirrorMaker(MirrorProcess):
-    """Owns the process; it has no address to be asked at."""
+    """Owns the process, which has no HTTP interface."""
 
     def __init__(self, properties: Path, libs: Path) -> None:
         super().__init__(properties)

@@ -1,7 +1,7 @@
 """Batches that a broker refuses, with the error Apache Kafka 4.3.1 answers to the same bytes.
 
-Where ours differs on purpose the name says so: "(Kafka ...)". `REPAIRED` are batches that both take
-and put right.
+If Millrace differs on purpose, the name contains Kafka's answer: "(Kafka ...)". Both brokers accept
+the batches in `REPAIRED` and correct them.
 """
 
 import struct
@@ -20,11 +20,11 @@ from tests.lib.logs import NOW_MS
 GOOD = build_batch([(b"k", b"v", (), NOW_MS), (b"k2", b"v2", (), NOW_MS)])
 HOUR_MS = 3_600_000
 YEAR_2100_MS = 4_102_444_800_000
-"""Ahead of the clock of the tests and of any real one."""
+"""A time later than that of the tests and of any real clock."""
 
 
 def with_field(position: int, layout: str, value: int, *, fix_crc: bool = True) -> bytes:
-    """The good batch with one field of its header changed."""
+    """Return the valid batch with one changed field of its header."""
     batch = bytearray(GOOD)
     struct.pack_into(layout, batch, position, value)
     if fix_crc:
@@ -33,7 +33,7 @@ def with_field(position: int, layout: str, value: int, *, fix_crc: bool = True) 
 
 
 def with_payload(payload: bytes, record_count: int, codec: int = 0) -> bytes:
-    """A batch with a right header and CRC around any payload."""
+    """Return a batch with a valid header and CRC around any payload."""
     record = Record(0, NOW_MS, b"", b"", ())
     header = bytearray(encode_batch([record], BatchFields(last_offset=record_count - 1)))
     batch = bytearray(header[:HEADER_BYTES] + payload)
@@ -45,7 +45,7 @@ def with_payload(payload: bytes, record_count: int, codec: int = 0) -> bytes:
 
 
 def with_header_of(batch: bytes, *, attributes: int = 0, max_timestamp: int | None = None) -> bytes:
-    """A batch with another attributes field and another greatest timestamp."""
+    """Return a batch with other attributes and another largest timestamp."""
     changed = bytearray(batch)
     struct.pack_into(">h", changed, 21, attributes)
     if max_timestamp is not None:
@@ -127,7 +127,7 @@ BAD_BATCHES = {
 
 
 def _record(index: int, size: int, tail: bytes = b"\x02\x02h\x02x") -> bytes:
-    """One record with a value of some size and one header, or whatever `tail` is."""
+    """Return one record with a value of this size and one header, or with `tail` instead."""
     body = b"".join(
         (b"\x00\x00", encode_varint(index), b"\x02k", encode_varint(size), b"v" * size, tail)
     )
@@ -135,7 +135,7 @@ def _record(index: int, size: int, tail: bytes = b"\x02\x02h\x02x") -> bytes:
 
 
 def _lies(index: int, size: int) -> dict[str, bytes]:
-    """What can be wrong with the record of that number."""
+    """Yield the possible errors of the record with this number."""
     good = _record(index, size)
     (length, body), offset = read_varint(good, 0), encode_varint(index)
     key = body + 2 + len(offset)
@@ -168,7 +168,7 @@ def _difference(codec: int, lie: str) -> str:
 
 
 def _large_batches() -> Iterator[tuple[str, tuple[bytes, ErrorCode]]]:
-    """Lies at the end of many records, of equal and of unequal sizes, with every codec."""
+    """Wrong lengths after many records, of equal and of unequal sizes, with every codec."""
     for shape, sizes in (("alike", [20] * 3000), ("unequal", [300 + n % 90 for n in range(1500)])):
         last = len(sizes) - 1
         front = b"".join(_record(index, size) for index, size in enumerate(sizes[:-1]))
@@ -184,7 +184,7 @@ def _large_batches() -> Iterator[tuple[str, tuple[bytes, ErrorCode]]]:
 
 
 def _damaged_compression() -> Iterator[tuple[str, tuple[bytes, ErrorCode]]]:
-    """Payloads that are no output of their codec, small and large."""
+    """Payloads, small and large, that are not valid output of their codec."""
     for count in (1, 900):
         records = b"".join(_record(index, 20) for index in range(count))
         for name in ("gzip", "snappy", "lz4", "zstd"):
@@ -194,7 +194,7 @@ def _damaged_compression() -> Iterator[tuple[str, tuple[bytes, ErrorCode]]]:
                 ("plain records", records),
                 ("half of it", packed[: len(packed) // 2]),
             ):
-                # Java's snappy takes a cut block for the end, and then a record is missing.
+                # Java's snappy takes a truncated block for the end, so a record is missing.
                 is_cut = (count, name, payload) == (1, "snappy", packed[: len(packed) // 2])
                 yield (
                     f"{count} records called {name}: {what}" + " (Kafka: INVALID_RECORD)" * is_cut,

@@ -1,8 +1,8 @@
-"""Wrong requests for the coordinators of groups and transactions, each with the error it gets.
+"""Invalid requests to the coordinators of groups and transactions, each with its error.
 
-`BAD` names them; each is put by `Setting` to a broker, ours or Apache Kafka's, that has been
-prepared by it: a transactional id of which an epoch is over, a transaction that is open, groups
-with a member that is there and one that is gone.
+`BAD` has the requests by name. `Setting` prepares a broker, Millrace's or Apache Kafka's, and sends
+them: the broker has a transactional id with an old epoch, an open transaction, and groups with a
+present and a former member.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from tests.lib.waiting import until
 
 
 class Setting(Asks):
-    """What is there on a broker when the wrong requests come."""
+    """The state of the broker before the invalid requests."""
 
     def __init__(self, connection: RawConnection) -> None:
         super().__init__(connection)
@@ -47,7 +47,7 @@ class Setting(Asks):
     def _is_served(self, key_type: int) -> bool:
         if not self.has_coordinators(key_type, [KNOWN, OPEN, CLASSIC, MODERN, NOBODY]):
             return False
-        # It is found before it has loaded what there is of it.
+        # The coordinator may be found before it has loaded its state.
         if key_type == 1:
             return not self.ask(
                 ApiKey.INIT_PRODUCER_ID,
@@ -71,14 +71,14 @@ class Setting(Asks):
 
 
 class Bad(NamedTuple):
-    """A wrong request, and what it is refused with."""
+    """An invalid request, and the error of its answer."""
 
     code: ErrorCode
     ask: Callable[[Setting], int]
 
 
 BAD: dict[str, Bad] = {
-    # A transactional id nobody has, or that somebody else has.
+    # Unknown transactional ids, and those of other producers.
     "EndTxn of an id nobody has": Bad(
         ErrorCode.INVALID_PRODUCER_ID_MAPPING, lambda on: on.end(NOBODY, (1, 0), 4, True)
     ),
@@ -98,7 +98,7 @@ BAD: dict[str, Bad] = {
         ErrorCode.PRODUCER_FENCED,
         lambda on: on.init(OPEN, producer_id=on.new[0], producer_epoch=0).error_code,
     ),
-    # An epoch that is over, or never was.
+    # Old epochs, and epochs that never existed.
     "EndTxn, old epoch": Bad(ErrorCode.PRODUCER_FENCED, lambda on: on.end(KNOWN, on.old, 4, True)),
     "EndTxn v1, old epoch": Bad(
         ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.end(KNOWN, on.old, 1, True)
@@ -125,7 +125,7 @@ BAD: dict[str, Bad] = {
     "Produce v11, old epoch": Bad(
         ErrorCode.INVALID_PRODUCER_EPOCH, lambda on: on.produce(KNOWN, on.old, 11)
     ),
-    # No transaction, or not this one.
+    # No transaction, or another one.
     "EndTxn commits without begin": Bad(
         ErrorCode.INVALID_TXN_STATE, lambda on: on.end(KNOWN, on.new, 4, True)
     ),

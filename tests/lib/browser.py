@@ -1,4 +1,4 @@
-"""Debian's Chromium, headless, and pages in it whose console is listened to."""
+"""Debian's Chromium, headless, and pages whose console messages are collected."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.lib.waiting import PATIENCE_SECONDS
 CHROMIUM = shutil.which("chromium")
 _PATIENCE_MS = PATIENCE_SECONDS * 1000
 
-# What a page shows, it shows a moment later: everything is waited for, on a busy machine too.
+# A page changes with a delay, so tests wait for everything, also on a busy machine.
 expect.set_options(timeout=_PATIENCE_MS)
 
 
@@ -30,7 +30,7 @@ def running_chromium() -> Iterator[Browser]:
 
 @contextmanager
 def opened_page(browser: Browser, url: str, errors: list[str]) -> Iterator[Page]:
-    """Open a page until the block ends; what its console complains of comes into the list."""
+    """Open a page until the block ends; the list gets the errors in its console."""
 
     def listen(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -1,6 +1,6 @@
-"""A server that answers as Elasticsearch does when it has too much to do, and keeps what it takes.
+"""A server that answers like a busy Elasticsearch, and stores the accepted documents.
 
-Only what the sink asks is understood. It may be stopped and started again in its place.
+It supports only the sink's requests. It can be stopped and restarted with the same address.
 """
 
 import json
@@ -13,7 +13,7 @@ from millrace.cluster_layout import free_ports
 
 
 class BusyElasticsearch:
-    """`refusals` are the statuses of the next bulk requests; "item" refuses every second one."""
+    """`refusals` are the statuses of bulk requests; "item" refuses every second document."""
 
     def __init__(self, refusals: list[int | str]) -> None:
         self.refusals = refusals
@@ -40,7 +40,7 @@ class BusyElasticsearch:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            # A connection for each request: none outlives a server that is stopped.
+            # Each request has its own connection, so none remains when the server stops.
             protocol_version = "HTTP/1.0"
 
             def do_PUT(self) -> None:
@@ -73,7 +73,7 @@ class BusyElasticsearch:
             self._server = None
 
     def bulk(self, body: bytes) -> tuple[int, Any]:
-        """Take documents, or refuse as is told."""
+        """Store documents, or refuse them as `refusals` says."""
         self.bulks += 1
         refusal = self.refusals.pop(0) if self.refusals else None
         if isinstance(refusal, int):

@@ -1,7 +1,7 @@
-"""REST calls, right and wrong, that are sent to Apache Kafka Connect's worker and to ours.
+"""Valid and invalid REST calls that are sent to Apache Kafka Connect's worker and to Millrace's.
 
-Both workers run standalone on the same broker. What differs for a good reason (ids, times, traces,
-where a worker runs) is masked; what is left has to be the same.
+Both workers run standalone on the same broker. Values that must differ (ids, times, traces,
+addresses) are masked; everything else must be equal.
 """
 
 import json
@@ -20,7 +20,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 class Call(NamedTuple):
-    """One request; with `until`, it is sent again until its answer contains that text."""
+    """One request; with `until`, it is repeated until its answer contains that text."""
 
     method: str
     path: str
@@ -259,7 +259,7 @@ def _a_sink_lives() -> Iterator[Call]:
     yield Call("GET", "/connectors/snk")
     yield Call("GET", "/connectors/snk/tasks")
     yield Call("GET", "/connectors/snk/topics", until="lines")
-    # Three lines, and three again since the source's offsets were reset.
+    # Three lines, and the same three again after the reset of the source's offsets.
     yield Call("GET", "/connectors/snk/offsets", until='"kafka_offset": 6')
     yield Call("PUT", "/connectors/snk/stop")
     yield Call("GET", "/connectors/snk/status#0", until="STOPPED")
@@ -393,7 +393,7 @@ def _the_end() -> Iterator[Call]:
     yield Call("GET", "/connectors/src/status")
     yield Call("GET", "/connectors/src/offsets")
     yield Call("GET", "/connectors")
-    # What Apache's worker cannot get rid of again comes last.
+    # Last the calls whose effects Apache's worker cannot undo.
     yield create("a/b c", source(topic="other"), initial_state="STOPPED")
     yield Call("GET", "/connectors/a%2Fb%20c")
     yield Call("DELETE", "/connectors/a%2Fb%20c")
@@ -414,7 +414,7 @@ CALLS = [
 
 
 def send_all(url: str, folder: Path, calls: list[Call] = CALLS) -> list[Answer]:
-    """Send the calls in order; the files they speak of lie in the folder."""
+    """Send the calls in order; the files that they name are in the folder."""
     (folder / "in.txt").write_text("one\ntwo\nthree\n")
     return [_masked(_send(url, folder, call), folder) for call in calls]
 
@@ -490,7 +490,7 @@ def _mask(value: Any, folder: str) -> Any:
     if isinstance(value, list):
         masked = [_mask(each, folder) for each in value]
         is_names = all(isinstance(each, str) for each in masked)
-        # Names come in the order of a hash table.
+        # The names are in the order of a hash table.
         return sorted(masked) if is_names else masked
     if isinstance(value, str):
         return value.replace(folder + "/", "@")

@@ -1,6 +1,6 @@
-"""What our Connect worker answers otherwise than Apache Kafka's, and why.
+"""The intended differences between the answers of Millrace's Connect worker and Apache Kafka's.
 
-Each difference is meant; connect/README.md tells users of them. What is not told here is a mistake.
+connect/README.md describes them for users. Any other difference is an error.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ _OTHER_WORDS: Final = (
 class Difference(NamedTuple):
     reason: str
     explains: Callable[[Call, Answer, Answer], bool]
-    """Given the call, their answer and ours."""
+    """Gets the call, Apache's answer and Millrace's."""
 
 
 def explained(call: Call, theirs: Answer, ours: Answer) -> str | None:
-    """Return why the answers are different; None when there is no reason."""
+    """Return the reason why the answers differ; None if there is no reason."""
     return next((each.reason for each in DIFFERENCES if each.explains(call, theirs, ours)), None)
 
 
 def _is_said_to_be_the_askers(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """A refusal of ours names what was wrong; theirs is what Java says when it breaks."""
+    """Millrace's refusal names the error; Apache's has a message of a Java exception."""
     del call
     return theirs.status == 500 and 400 <= ours.status < 500 and bool(ours.body["message"])
 
@@ -81,14 +81,14 @@ def _same_setting(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
         return theirs == ours
     their_value, our_value = ({**each["value"]} for each in (theirs, ours))
     proposed = set(their_value.pop("recommended_values"))
-    # We have more converters to choose from.
+    # Millrace has more converters.
     if not proposed <= set(our_value.pop("recommended_values")):
         return False
     return theirs["definition"] == ours["definition"] and their_value == our_value
 
 
 def _is_an_odd_path(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Jetty turns away paths with an encoded slash, a NUL or what is no UTF-8, in HTML."""
+    """Jetty refuses paths with an encoded slash, a NUL or invalid UTF-8, with an HTML page."""
     is_odd = any(odd in call.path.lower() for odd in ("%2f", "%00", "%ff"))
     return is_odd and theirs.status == 400 and ours.status in (200, 204, 404)
 

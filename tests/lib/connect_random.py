@@ -1,7 +1,7 @@
-"""Schemas of Connect with values, and JSON, from a seed: as many as a comparison takes.
+"""Random Connect schemas with values, and JSON, from a seed, for comparisons with Kafka.
 
-A map has at most one entry: Java's have no order. Floats are those that Java before 19 writes as
-shortly as Python does (JDK-4511638).
+A map has at most one entry, because Java's maps have no order. Floats are those that Java before 19
+writes with as few digits as Python (JDK-4511638).
 """
 
 import datetime
@@ -25,14 +25,14 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def text(source: random.Random) -> str:
-    """Give a text, now and then one that reads as something else."""
+    """Return a string, sometimes one that looks like another type."""
     if source.random() < 0.3:
         return source.choice(_TEXTS)
     return "".join(source.choices(_LETTERS, k=source.randint(0, 8)))
 
 
 def whole(source: random.Random, bits: int) -> int:
-    """Give a whole number, often one at an edge."""
+    """Return an integer, often the first or last of its type."""
     limit = 1 << (bits - 1)
     edges = [0, 1, -1, limit - 1, -limit]
     is_edge = source.random() < 0.3
@@ -45,7 +45,7 @@ def _decimal(source: random.Random) -> tuple[Schema, Any]:
 
 
 def _moment(source: random.Random) -> datetime.datetime:
-    """Give one after the first day, before which Kafka's header converter writes no days."""
+    """Return a date after 1 January 1970; before it, Kafka's header converter writes no dates."""
     return _EPOCH + datetime.timedelta(milliseconds=source.randrange(10**8, 4 * 10**12))
 
 
@@ -66,7 +66,7 @@ _SIMPLE: dict[str, tuple[Callable[..., Schema], Callable[[random.Random], Any]]]
 
 
 def simple(source: random.Random, kind: str | None = None) -> Pair:
-    """Give a value that holds no others; null, optional or with a default now and then."""
+    """Return a scalar value, sometimes null, optional or with a default."""
     kind = kind or source.choice([*_SIMPLE, "decimal"])
     if kind == "decimal":
         schema, value = _decimal(source)
@@ -82,7 +82,7 @@ def simple(source: random.Random, kind: str | None = None) -> Pair:
 
 
 def pair(source: random.Random, depth: int = 2) -> Pair:
-    """Give a value of any type, with others in it down to a depth."""
+    """Return a value of any type, nested up to a depth."""
     kind = source.choice(["simple", "simple", "struct", "array", "map"])
     if depth == 0 or kind == "simple":
         return simple(source)
@@ -100,7 +100,7 @@ def names(source: random.Random) -> list[str]:
 
 
 def struct(source: random.Random, fields: dict[str, Pair]) -> Pair:
-    """Give a struct of these fields, with a name, a version and all that a schema may have."""
+    """Return a struct of these fields, whose schema has a name, a version and all other parts."""
     schema = Schema.struct(
         {name: schema for name, (schema, _) in fields.items()},
         name=source.choice([None, "shop.Order", "é"]),
@@ -113,7 +113,7 @@ def struct(source: random.Random, fields: dict[str, Pair]) -> Pair:
 
 
 def plain(source: random.Random, depth: int = 2) -> Any:
-    """Give a value of JSON without a schema; objects have at most one field."""
+    """Return a JSON value without a schema; objects have at most one field."""
     kinds = [
         lambda: text(source),
         lambda: whole(source, source.choice([8, 32, 64])),
@@ -128,7 +128,7 @@ def plain(source: random.Random, depth: int = 2) -> Any:
 
 
 def garbled(source: random.Random, good: bytes) -> bytes:
-    """Give bytes that were good before somebody changed, cut or lengthened them."""
+    """Return valid bytes with a change, truncated or extended."""
     spoilt = bytearray(good)
     for _ in range(source.randint(1, 3)):
         place = source.randint(0, len(spoilt))
@@ -143,7 +143,7 @@ def garbled(source: random.Random, good: bytes) -> bytes:
 
 
 def sorted_json(said: str | None) -> str | None:
-    """Return JSON with its objects in order, and floats in as many digits as all agree on."""
+    """Return JSON with sorted objects, and floats with the digits that all writers agree on."""
     if said is None:
         return None
     found = json.loads(

@@ -1,4 +1,4 @@
-"""Connectors' tasks without a worker: what the worker would do for them."""
+"""Connectors' tasks without a worker: these classes replace the worker."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from millrace.connect.connectors import SourceConnector
 
 
 class Kept:
-    """Offsets in memory."""
+    """An offset store in memory."""
 
     def __init__(self) -> None:
         self.offset_of: dict[str, dict[str, Any]] = {}
@@ -49,7 +49,7 @@ class SourceSide:
 
 
 class SinkSide:
-    """What a sink's task is told, and what it asked for."""
+    """The context of a sink task, which records the task's requests."""
 
     def __init__(self, *, tolerates: bool = False) -> None:
         self.configs: dict[str, str] = {}
@@ -84,7 +84,7 @@ class SinkSide:
 def started_source(
     connector: SourceConnector, settings: Mapping[str, str], kept: Kept
 ) -> SourceTask:
-    """Start a connector and its one task."""
+    """Start a connector and its only task."""
     side = SourceSide(kept)
     connector.context = side
     connector.start(settings)
@@ -97,7 +97,7 @@ def started_source(
 
 
 def polled(task: SourceTask, kept: Kept, polls: int = 1) -> list[SourceRecord]:
-    """Poll and keep the offsets."""
+    """Poll, and store the offsets."""
     records: list[SourceRecord] = []
     for _ in range(polls):
         found: Any = task.poll()
@@ -125,7 +125,7 @@ def sink_record(
     headers: tuple[Header, ...] = (),
     partition: int = 0,
 ) -> SinkRecord:
-    """Make a record; the schemas of structs are their own, of numbers and texts the usual ones."""
+    """Return a record; a struct has its own schema, numbers and strings the usual ones."""
     return SinkRecord(
         topic=topic,
         kafka_partition=partition,

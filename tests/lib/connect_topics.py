@@ -1,4 +1,4 @@
-"""What tests of a worker put into topics, and what they find there and in files."""
+"""Records for tests of a worker, and readers of topics and files."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Schemas of Connect with values that are valid for them, as Hypothesis makes them."""
+"""Hypothesis strategies for Connect schemas with valid values."""
 
 import datetime
 from typing import Any
@@ -40,7 +40,7 @@ SIMPLE: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 @st.composite
 def simple(draw: st.DrawFn) -> Pair:
-    """Give a value of a type that holds no others, optional or not."""
+    """A value of a scalar type, optional or not."""
     make, values = draw(st.sampled_from(SIMPLE))
     optional = draw(st.booleans())
     value = draw(st.none() | values) if optional else draw(values)
@@ -49,21 +49,21 @@ def simple(draw: st.DrawFn) -> Pair:
 
 @st.composite
 def decimals(draw: st.DrawFn) -> Pair:
-    """Give a decimal of its schema's scale."""
+    """A decimal with its schema's scale."""
     scale = draw(st.integers(-5, 20))
     return Schema.decimal(scale), decimal_of(draw(st.integers(-(10**30), 10**30)), scale)
 
 
 @st.composite
 def arrays(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
-    """Give an array of as many times the same value."""
+    """An array that repeats one value."""
     schema, value = draw(inner)
     return Schema.array(schema), [value] * draw(st.integers(0, 3))
 
 
 @st.composite
 def maps(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
-    """Give a map with keys that are texts or numbers."""
+    """A map with strings or numbers as keys."""
     schema, value = draw(inner)
     make, keys = draw(st.sampled_from([(Schema.string, TEXTS), (Schema.int32, st.integers(0, 9))]))
     return Schema.map(make(), schema), dict.fromkeys(draw(st.lists(keys, max_size=3)), value)
@@ -71,7 +71,7 @@ def maps(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
 
 @st.composite
 def structs(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
-    """Give a struct with a name, a version and documentation, or without."""
+    """A struct, with or without a name, a version and documentation."""
     fields = draw(st.dictionaries(NAMES, inner, max_size=4))
     schema = Schema.struct(
         {name: schema for name, (schema, _) in fields.items()},
@@ -84,7 +84,7 @@ def structs(draw: st.DrawFn, inner: st.SearchStrategy[Pair]) -> Pair:
 
 
 def schemas_and_values() -> st.SearchStrategy[Pair]:
-    """Give values of every type, inside of one another."""
+    """Nested values of every type."""
     return st.recursive(
         simple() | decimals(),
         lambda inner: arrays(inner) | maps(inner) | structs(inner),

@@ -1,4 +1,4 @@
-"""A real worker in a process of its own, and its REST interface."""
+"""A real worker as a process, and its REST interface."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ WORKER_SETTINGS = {
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     "offset.flush.interval.ms": "200",
     "listeners": "http://127.0.0.1:0",
-    # As Apache's worker, which the tests compare with; what is confined has tests of its own.
+    # Like Apache's worker, with which tests compare; other tests check the allowed directories.
     "file.allowed.directories": "/",
 }
 
@@ -31,9 +31,9 @@ class Answer(NamedTuple):
 
 
 def eventually(check: Callable[[], Any], seconds: float = 30, pause_seconds: float = 0.1) -> Any:
-    """Return the first true answer of a check; its last one is in the failure.
+    """Repeat a check until its result is true, and return it; a failure shows the last result.
 
-    A check that is dear, here or for whoever is asked, is better made after a longer pause.
+    Use a longer pause for a check that is expensive, here or for the server.
     """
     deadline = time.monotonic() + seconds
     while not (found := check()):
@@ -43,7 +43,7 @@ def eventually(check: Callable[[], Any], seconds: float = 30, pause_seconds: flo
 
 
 class ConnectWorker:
-    """Owns the process. Its files lie in `folder`."""
+    """Owns the process. Its files are in `folder`."""
 
     def __init__(
         self, folder: Path, settings: dict[str, str], *connectors: Path, name: str = "worker"
@@ -84,7 +84,7 @@ class ConnectWorker:
         return self._log_path.read_text()
 
     def stop(self) -> int:
-        """End it by SIGTERM; returns its exit status."""
+        """End the worker by SIGTERM; return its exit status."""
         if self.process is None:
             return 0
         self.process.terminate()
@@ -123,7 +123,7 @@ class ConnectWorker:
             connection.close()
 
     def states(self, name: str) -> dict[str, str]:
-        """Give a connector's state and its tasks', by "connector" and number."""
+        """Return the states of a connector and its tasks, by "connector" and number."""
         status, body, _ = self.call("GET", f"/connectors/{name}/status")
         if status != 200:
             return {}

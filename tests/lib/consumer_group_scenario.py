@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) in a shard under virtual time: topics, and clients that follow answers.
+"""Consumer groups (KIP-848) in a shard with virtual time: topics, and clients that obey answers.
 
 `world = ConsumerScenario()`; `world.topics(orders=3)`; `consumer = world.consumer("orders")`;
 `consumer.beat()` sends one heartbeat and does what the answer says.
@@ -91,7 +91,7 @@ class ConsumerScenario(Scenario):
         return consumer
 
     def settle(self, *consumers: "Consumer", rounds: int = 20) -> None:
-        """Let everyone heartbeat, a second apart, until nothing is left to do."""
+        """Let all members heartbeat, a second apart, until no member has anything left to do."""
         for _ in range(rounds):
             for consumer in consumers:
                 consumer.beat()
@@ -106,7 +106,7 @@ class ConsumerScenario(Scenario):
 
 @dataclass
 class Consumer:
-    """A member's side: what it was told, and what it has."""
+    """A member: its target assignment, and its partitions."""
 
     scenario: ConsumerScenario
     member_id: str
@@ -137,7 +137,7 @@ class Consumer:
         return ConsumerGroupHeartbeatRequest(**{**fields, **changes})
 
     def send(self, **changes):
-        """Send one heartbeat, and give its answer."""
+        """Send one heartbeat, and return its answer."""
         context = RequestContext(self.version, "client", "/127.0.0.1")
         shard = self.scenario.shard
         return self.scenario.ask(shard.consumer_group_heartbeat, context, self.request(**changes))
@@ -146,7 +146,7 @@ class Consumer:
         return ErrorCode(self.send(**changes).error_code)
 
     def beat(self, **changes):
-        """Send one heartbeat that must succeed, and do what the answer says."""
+        """Send one heartbeat that must succeed, and obey the answer."""
         response = self.send(**changes)
         assert response.error_code == 0, (ErrorCode(response.error_code), response.error_message)
         self.take(response)
@@ -165,7 +165,7 @@ class Consumer:
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
-        """What it has, by topic name."""
+        """The member's partitions by topic name."""
         return sorted((each.rstrip(b"-").decode(), partition) for each, partition in self.owned)
 
     def leave(self, epoch: int = -1):

@@ -1,6 +1,6 @@
-"""A controller with an image and a log in memory: what the shell does, without waiting.
+"""A controller with an image and a log in memory; this module replaces the shell, without waits.
 
-Every record goes through bytes before it is replayed, as it does on disk.
+Every record is encoded and decoded before it is replayed, as it is with a disk.
 """
 
 from random import Random
@@ -38,9 +38,9 @@ LATEST = {1: 0, 62: 4, 63: 2, 56: 3, 19: 7, 20: 6, 37: 3, 33: 2, 44: 1, 49: 1, 4
 
 
 class ControlledCluster:
-    """One active controller. `start` makes brokers known and alive.
+    """One active controller. `start` registers brokers and makes them alive.
 
-    It begins without eligible leader replicas, unless `features_at_format` says otherwise.
+    The feature of eligible leader replicas is off, unless `features_at_format` enables it.
     """
 
     def __init__(self, *brokers: int, seed: int = 0, **config: Any) -> None:
@@ -53,15 +53,15 @@ class ControlledCluster:
         self.now_ms = 1_000
         self.last_records: list[Message] = []
         self.steps: list[list[Message]] = []
-        """What the steps before the last have given, of a decision that came in steps."""
+        """The results of all steps but the last, of a decision with several steps."""
         self.elect_controller()
         for broker_id in brokers:
             self.start(broker_id)
 
-    # --- what the shell does ---
+    # --- actions of the shell ---
 
     def elect_controller(self) -> None:
-        """Let a new controller take over: it knows the image and nothing else."""
+        """Let a new controller take over, which has only the image."""
         self.controller = Controller(self.image, self.config, self.random)
         self.commit(self.controller.activate(self.moment))
 
@@ -97,12 +97,12 @@ class ControlledCluster:
             return decision
 
     def tick(self, after_ms: int = 0) -> None:
-        """Let time pass, and end every session that has ended."""
+        """Advance the time, and end the sessions that have expired."""
         self.now_ms += after_ms
         while self.controller.next_deadline_ms() <= self.now_ms:
             records = self.controller.tick(self.moment)
             self.commit(records)
-            # A node ends itself when a tick changes nothing and would be asked for again at once.
+            # A node stops if a tick changes nothing and the next tick is due at once.
             assert records or self.controller.next_deadline_ms() > self.now_ms
 
     def lose(self, broker_id: int) -> None:
@@ -112,7 +112,7 @@ class ControlledCluster:
         return self.image.take_delta()
 
     def replayed(self) -> MetadataImage:
-        """Return what the log adds up to from its start."""
+        """Return the image after a replay of the whole log."""
         image = MetadataImage()
         for encoded in self.log:
             image.replay(decode_metadata_record(encoded))

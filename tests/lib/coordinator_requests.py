@@ -1,4 +1,4 @@
-"""Requests to the coordinators of groups and transactions, right or wrong, and their errors."""
+"""Valid and invalid requests to the coordinators of groups and transactions, and their errors."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class Asks:
-    """Asks over one connection; what it is asked for is named, the rest is as it should be."""
+    """Sends requests over one connection; arguments replace valid defaults."""
 
     def __init__(self, connection: RawConnection) -> None:
         self._connection = connection
@@ -57,7 +57,7 @@ class Asks:
         return self._connection.ask(key, version, request)
 
     def has_coordinators(self, key_type: int, names: list[str]) -> bool:
-        """Whether all have one; the topic is made when they are first asked for."""
+        """Whether all partitions have a leader; the first request creates the topic."""
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=names)
         found = self.ask(ApiKey.FIND_COORDINATOR, 4, request).coordinators
         return not any(one.error_code for one in found)
@@ -69,7 +69,7 @@ class Asks:
         return self.ask(ApiKey.INIT_PRODUCER_ID, 4, request)
 
     def producer_of(self, name: str, timeout_ms: int = TIMEOUT_MS) -> tuple[int, int]:
-        """Begin, or begin again, as a transactional producer."""
+        """Initialize a transactional producer, or initialize it again."""
         known: list[tuple[int, int]] = []
 
         def is_known() -> bool:
@@ -116,7 +116,7 @@ class Asks:
         return self.ask(ApiKey.END_TXN, version, request).error_code
 
     def state_of(self, name: str) -> str:
-        """Give the state of a transaction, as its coordinator describes it."""
+        """Return the state of a transaction from its coordinator."""
         request = DescribeTransactionsRequest(transactional_ids=[name])
         return (
             self.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, request)

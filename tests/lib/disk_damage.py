@@ -1,14 +1,14 @@
-"""What a bad disk, or a bad hand, does to one file: the damage that the tests deal out."""
+"""Kinds of damage to a single file, as from a bad disk or a wrong action of a person."""
 
 from collections.abc import Callable
 from random import Random
 
 Damage = Callable[[Random, bytes], bytes | None]
-"""The contents afterwards; None for a file that is gone."""
+"""The contents of the damaged file; None if it is deleted."""
 
 BATCH_HEADER_BYTES = 61
 UNCHECKED = {*range(8), *range(12, 16)}
-"""Base offset and leader epoch of a batch: the leader writes them, and so no CRC covers them."""
+"""The base offset and leader epoch of a batch, which the leader writes and no CRC covers."""
 
 
 def _flip(random: Random, data: bytes) -> bytes:
@@ -19,7 +19,7 @@ def _flip(random: Random, data: bytes) -> bytes:
 
 
 def flip_in_log(random: Random, data: bytes) -> bytes:
-    """Flip a bit of a file of batches that some checksum or length has to do with."""
+    """Flip a bit of a file of batches that a checksum or a length covers."""
     if not data:
         return data
     starts, position = set(), 0

@@ -1,4 +1,4 @@
-"""Docker for a test run: the daemon started where it can be, the image made on this machine."""
+"""Docker for a test run: starts the daemon if possible, and builds the image."""
 
 import os
 import shutil
@@ -18,17 +18,17 @@ PUBLIC_BASE = "python:3.11-slim"
 OWN_BASE = "millrace-test/python:3.11"
 _DEBIAN = "bookworm"
 _ANSWER_SECONDS, _FETCH_SECONDS = 60, 300
-"""A daemon that hangs and a network that does not answer are as good as none."""
+"""The time after which a daemon or a network without an answer counts as missing."""
 _PACKAGES = "python3-minimal,python3-venv,ca-certificates"
 
 
 class NoDockerError(Exception):
-    """Containers cannot run here; the text says why."""
+    """Containers cannot run on this machine; the text says why."""
 
 
 @contextmanager
 def running_docker() -> Iterator[None]:
-    """Use the daemon that is there, or run one until the block ends; raises NoDockerError."""
+    """Use the running daemon, or run one until the block ends; raise NoDockerError."""
     if shutil.which("docker") is None:
         raise NoDockerError("there is no `docker` here")
     if _answers():
@@ -64,9 +64,9 @@ def _is_done(*command: str, seconds: float) -> bool:
 
 
 def build_settings() -> dict[str, str]:
-    """Return the compose file's variables for a build here; raises NoDockerError.
+    """Return the compose file's variables for a build on this machine; raise NoDockerError.
 
-    In a container pip may not trust what this machine trusts: so what it needs is fetched here.
+    In a container pip may not trust the same certificates, so packages are fetched outside of it.
     """
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELHOUSE)]
     locked = ["--require-hashes", "--requirement", "requirements/image.txt"]

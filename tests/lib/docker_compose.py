@@ -1,11 +1,11 @@
-"""Docker Compose, in whichever of its two forms this machine has it."""
+"""Docker Compose, in the one of its two forms that is installed."""
 
 import shutil
 import subprocess
 
 
 def compose_command() -> list[str] | None:
-    """Return the command's first words, None when there is no Docker Compose."""
+    """Return the first words of the command; None if Docker Compose is not installed."""
     for command in (["docker-compose"], ["docker", "compose"]):
         if shutil.which(command[0]):
             version = subprocess.run([*command, "version"], capture_output=True)

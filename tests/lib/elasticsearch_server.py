@@ -1,4 +1,4 @@
-"""A real Elasticsearch of one node, in a folder that goes with it."""
+"""A real Elasticsearch with one node, in a folder that is removed with it."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ _START_SECONDS = 90
 
 
 class Elasticsearch:
-    """Owns the server's process. Its modules are not there: no scripts, no data streams."""
+    """Owns the server's process. It has no modules, so no scripts and no data streams."""
 
     def __init__(self) -> None:
         self._made = _resolved()

@@ -1,4 +1,4 @@
-"""Programs of ours that tests start often: each is loaded once in each process of the tests."""
+"""Programs that tests start often: each process of the tests loads their modules once."""
 
 from millrace.forked_process import ForkServer
 

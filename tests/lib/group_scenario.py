@@ -1,8 +1,9 @@
-"""A group coordinator shard under virtual time: the DSL of the coordinator's tests.
+"""A group coordinator shard in virtual time: the DSL of the coordinator's tests.
 
-A `Scenario` plays the shell. It hands requests to the shard, writes records into a list that stands
-for the partition, collects replies by token, and moves the clock. `member = scenario.member()` is a
-client that keeps what the answers told it. Nothing here decides anything about groups.
+A `Scenario` replaces the shell. It passes requests to the shard, writes records into a list that
+represents the partition, collects replies by token, and moves the clock. `member =
+scenario.member()` is a client that stores the values of its answers. No code here makes decisions
+about groups.
 """
 
 import random
@@ -77,7 +78,7 @@ class Scenario:
         return self.groups.get(GROUP)
 
     def take(self, output: Output) -> Output:
-        """Do what the shell does: append the records, deliver the replies."""
+        """Act as the shell: append the records, deliver the replies."""
         for batch in output.batches(self.config.max_batch_bytes):
             self.log.extend(batch)
         for token, response in output.replies:
@@ -88,14 +89,14 @@ class Scenario:
         return output
 
     def call(self, handler, context, *arguments) -> int:
-        """Hand a request to the shard; return its token."""
+        """Pass a request to the shard; return its token."""
         self.token_count += 1
         token = self.token_count
         self.take(handler(token, context, *arguments, self.now))
         return token
 
     def ask(self, handler, context, *arguments):
-        """Hand a request to the shard that is answered at once."""
+        """Pass a request to the shard that must be answered at once."""
         return self.replies.pop(self.call(handler, context, *arguments))
 
     def list_groups(self, states=(), types=()):
@@ -106,7 +107,7 @@ class Scenario:
         return [listed_group(found) for found in self.replies.pop(token)]
 
     def advance(self, duration_ms: int) -> None:
-        """Let time pass, stopping at every deadline on the way."""
+        """Advance the time, with a stop at every deadline."""
         end_ms = self.now_ms + duration_ms
         while (deadline_ms := self.shard.next_deadline_ms()) is not None and deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
@@ -193,7 +194,7 @@ class Scenario:
 
 @dataclass
 class Client:
-    """A group member's side: what it sends, and what it believes."""
+    """A group member: its requests, and its view of the group."""
 
     scenario: Scenario
     client_id: str
@@ -237,7 +238,7 @@ class Client:
         return self.join_token
 
     def join(self) -> None:
-        """Join as clients do: when an id is given out, join again with it."""
+        """Join like a client: if the answer assigns an id, join again with it."""
         self.send_join()
         response = self.scenario.replies.get(self.join_token)
         if response is not None and response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -250,7 +251,7 @@ class Client:
         return self.join_token is not None and self.join_token not in self.scenario.replies
 
     def join_answer(self):
-        """The answer of the last JoinGroup; it must be there."""
+        """The answer of the last JoinGroup, which must exist."""
         response = self.scenario.replies.pop(self.join_token)
         self.join_token = None
         return response
@@ -259,7 +260,7 @@ class Client:
         return ErrorCode(self.join_answer().error_code)
 
     def joined(self):
-        """The join succeeded: take over what it says."""
+        """Store the values of a successful join."""
         response = self.join_answer()
         assert response.error_code == 0, ErrorCode(response.error_code)
         self.member_id, self.generation_id = response.member_id, response.generation_id

@@ -1,18 +1,18 @@
-"""Conversations with a group coordinator as text: requests by clients, and their answers.
+"""Transcripts of requests to a group coordinator and their answers.
 
-A transcript is a story in blocks. A block begins with a command; the indented lines under it are
-the answer. The answers in the repository were recorded from Apache Kafka 4.3.1, so running a
-transcript against our shard compares whole responses, field by field, through both codecs.
+A transcript has blocks. A block begins with a command; the indented lines under it are the answer.
+The answers in the repository were recorded from Apache Kafka 4.3.1, so a run against Millrace's
+shard compares whole responses, field by field, through both codecs.
 
-    join a v=5                       a client by name; what it was told (its id, its generation) is
-    sync a assign=a:A,b:B            used from then on, unless the command says otherwise
-    answer a                         what a parked request of the client got meanwhile
+    join a v=5                       a client by name; later commands use its id and generation
+    sync a assign=a:A,b:B            from the answers, unless the command has others
+    answer a                         the answer to a parked request of the client
     commit v=9 offset=5 topic=t      without a client: the request of a simple consumer
 
-A client's id is the first letter of its name: `a2` is the process that follows `a`. The UUIDs of
-member ids are replaced by their order of appearance: `a-<1>`. Fields with default values are left
-out, and so is what depends on the machine (throttle time, client host) or on the order of a Java
-hash map.
+A client's id is the first letter of its name: `a2` is the process that replaces `a`. The UUIDs of
+member ids are replaced by their order of appearance: `a-<1>`. Fields with default values are
+omitted, and so are values that depend on the machine (throttle time, client host) or on the order
+of a Java hash map.
 """
 
 import re
@@ -45,7 +45,7 @@ SUBSCRIPTIONS = {subscription(*topics): topics for topics in [("t",), ("u",), ("
 
 
 class ShardPeer:
-    """Our shard, in this process and in virtual time, behind the real codecs."""
+    """Millrace's shard in this process, with virtual time and the real codecs."""
 
     suffix = ""
 
@@ -73,7 +73,7 @@ class ShardPeer:
         }
         if key in handlers:
             return scenario.call(handlers[key], context, request)
-        # These the server takes apart and puts together, one group each.
+        # The server splits these requests by group, and merges the answers.
         if key is ApiKey.OFFSET_FETCH:
             parts = [scenario.ask(shard.fetch_offsets, context, each) for each in request.groups]
             response = fetch_messages.OffsetFetchResponse(groups=parts)
@@ -103,7 +103,7 @@ class ShardPeer:
 
 
 class BrokerPeer:
-    """A running broker, ours or Apache Kafka, with a connection for each request."""
+    """A running broker, Millrace or Apache Kafka, with a connection for each request."""
 
     def __init__(self, bootstrap: str, suffix: str):
         host, _, port = bootstrap.rpartition(":")
@@ -142,7 +142,7 @@ class BrokerPeer:
 
 @dataclass
 class Speaker:
-    """What a client of a transcript remembers."""
+    """The values that a client of a transcript stores."""
 
     name: str
     member: str = ""
@@ -153,7 +153,7 @@ class Speaker:
 
 @dataclass
 class Player:
-    """Plays one transcript against one peer."""
+    """Runs one transcript against one peer."""
 
     peer: object
     speakers: dict = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""Java's programs, started quickly: most of what a short one costs is its start.
+"""Start Java programs quickly: the start is most of the cost of a short program.
 
-What is made once for a folder of jars is in `build/java`, in a folder named for those jars and this
-Java: others find nothing there, and are started as if nothing had been made. Nothing is written
-where the jars are, which may be somebody's own.
+The prepared files for a folder of jars are in `build/java`, in a folder named after these jars and
+this Java version. Without them a program starts in the usual way. Nothing is written to the folder
+of the jars, which may belong to the user.
 """
 
 import shutil
@@ -18,15 +18,15 @@ QUICK_JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""No Java lives long enough in a test to earn back what its second compiler costs: without it a
-Spark cluster of five takes two thirds of the processor time. Nor are others' classes, of which
-there are thousands, checked for being well formed."""
+"""No Java process in a test runs long enough to profit from the second compiler (C2): without it a
+Spark cluster of five needs two thirds of the processor time. The bytecode of the thousands of
+library classes is not verified."""
 QUICK_JAVA = ["java", *QUICK_JAVA_OPTIONS.split()]
 
 
 @cache
 def made_for(libs: str | Path) -> Path:
-    """Name the folder of what is made for these jars and this Java."""
+    """Return the folder of prepared files for these jars and this Java."""
     java = Path(shutil.which("java") or "java").resolve()
     files = [java, *sorted(Path(libs).resolve().glob("*.jar"))]
     found = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -34,15 +34,15 @@ def made_for(libs: str | Path) -> Path:
 
 
 def archive(libs: str | Path) -> Path:
-    """Name the archive of these jars' classes as Java has loaded them: half of a tool's start."""
+    """Return the class-data archive of these jars, which saves half of a tool's start."""
     return made_for(libs) / "classes.jsa"
 
 
 def java(libs: str | Path, *options: str, classes: Path | None = None) -> list[str]:
-    """Begin the command of a program in these jars; its main class and arguments are to follow.
+    """Return the first words of a command for these jars; main class and arguments must follow.
 
-    Without the archive, or with one that does not fit, Java loads what it needs from the jars and
-    says nothing. It fits when the class path begins as it did when it was made.
+    Without the archive, or with one that does not fit, Java loads the classes from the jars without
+    a message. The archive fits if the class path begins as at its creation.
     """
     class_path = f"{libs}/*" if classes is None else f"{libs}/*:{classes}"
     shared = f"-XX:SharedArchiveFile={archive(libs)}"
@@ -50,7 +50,7 @@ def java(libs: str | Path, *options: str, classes: Path | None = None) -> list[s
 
 
 def java_program(libs: str | Path, source: Path, *options: str) -> list[str]:
-    """Give the command of a program of ours, which is compiled once."""
+    """Return the command of one of the tests' Java programs, which is compiled once."""
     made = made_for(libs)
     classes = made / f"{source.stem}-{sha256(source.read_bytes()).hexdigest()[:16]}"
     with one_at_a_time("java-classes"):
@@ -65,21 +65,21 @@ def java_program(libs: str | Path, source: Path, *options: str) -> list[str]:
 
 
 def is_archived(libs: str | Path) -> bool:
-    """Tell whether the archive is made, or was seen not to be possible."""
+    """Return whether the archive exists, or is known to be impossible."""
     return _class_list(libs).exists()
 
 
 def java_that_lists(libs: str | Path, listed: Path, *options: str) -> list[str]:
-    """Begin the command of a program whose classes are archived when it has first been run.
+    """Return the first words of a command whose classes are archived after its first run.
 
-    Until then it lists them in `listed`, for `archive_listed` once it has ended.
+    The first run lists the classes in `listed`, for `archive_listed` after its end.
     """
     listing = () if is_archived(libs) else (f"-XX:DumpLoadedClassList={listed}",)
     return java(libs, *listing, *options)
 
 
 def archive_listed(libs: str | Path, listed: Path) -> None:
-    """Archive what a program has listed, if it was still to."""
+    """Archive the classes that a program has listed, unless that is done."""
     with one_at_a_time("java-archive"):
         if listed.exists() and not is_archived(libs):
             make_archive(libs, [listed])

@@ -1,26 +1,26 @@
-"""What leaders do with transactions, as text: two partitions, three replicas of each, real logs.
+"""Transcripts of leaders with transactions: two partitions, three replicas of each, real logs.
 
-A line is a command; the indented line under it is what came of it. Those are written by running the
-transcript (`REWRITE=1`), and read before they are committed. The partition `t` has records; the
-partition `g` has the offsets of one group, and its leader is the group's coordinator.
+A line is a command; the indented line under it is the result. Results are written by a run of the
+transcript with `REWRITE=1`, and must be read before they are committed. The partition `t` has
+records; the partition `g` has the offsets of one group, and its leader is the group's coordinator.
 
-    write a x y seq=0          a batch in a producer's transaction; the coordinator is asked first
-    verify a seq=0             only asks; the word is held
-    write a x seq=0 held       with the word that is held, in a transaction or not, as it may be
-    send a x seq=0             idempotent, in no transaction
-    plain x                    a record of nobody
+    write a x y seq=0          a batch in a producer's transaction; verified with the coordinator
+    verify a seq=0             only the verification; the result is kept
+    write a x seq=0 held       with the kept result, in or outside of a transaction
+    send a x seq=0             idempotent, without a transaction
+    plain x                    a record without a producer id
     abort a epoch=1 v=2        a marker in `t`, with a transaction.version; `on=g` in the other
-    commit a lost              nobody hears that it is written
+    commit a lost              a marker whose answer is lost
     offset a 7                 an offset of the group, in a transaction
-    group                      what a consumer that waits for stable offsets is told
-    read                       what a reader of committed data finds, and how far it may read
-    copy                       the followers fetch all there is
-    elect 1 on=g               another replica leads; what it lacks is lost
-    restart                    the leader is killed, comes back from its disk, and leads again
-    delete 4                   DeleteRecords, and the segments that only had what is deleted
+    group                      the answer to a consumer that waits for stable offsets
+    read                       the records for a `read_committed` reader, and its limit
+    copy                       the followers fetch all records
+    elect 1 on=g               another replica leads; records that it lacks are lost
+    restart                    the leader is killed, restarts from its disk, and leads again
+    delete 4                   DeleteRecords, and the removal of segments without other records
 
-Producers are `a`, `b`, ...; `epoch=` is 0 unless given. A batch that is appended is told with its
-first offset, whatever is refused with the error's name.
+Producers are `a`, `b`, ...; `epoch=` is 0 unless given. The result of an appended batch is its
+first offset, that of a refused request is the name of the error.
 """
 
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ FIRST_PRODUCER_ID = 1000
 
 
 class Steady(Random):
-    """Makes the smallest segments and fetches, and no clean stop."""
+    """A random source that chooses the smallest segments and fetches, and no clean stop."""
 
     def random(self) -> float:
-        """Stand above every chance."""
+        """Return a value above every probability."""
         return 0.999
 
     def choice(self, seq: Sequence[T]) -> T:  # type: ignore[override]
@@ -68,7 +68,7 @@ class Player:
         return group
 
     def play(self, text: str) -> str:
-        """Return the transcript with what happens now."""
+        """Return the transcript with the results of this run."""
         lines: list[str] = []
         for line in text.splitlines():
             if line.startswith("    "):
@@ -95,7 +95,7 @@ class Player:
         return ""
 
     def _word(self, name: str, options: dict[str, str], sequence: int, on: str = "t") -> int:
-        """Ask the coordinator, which always says yes here; 0 where there is nothing to ask."""
+        """Verify with the coordinator, which always agrees; return 0 without a verification."""
         return self.partitions[on].log.producers.begin_verification(
             id_of(name), epoch_of(options), sequence, timestamp_ms=NOW_MS, raises_epochs=True
         )
@@ -216,10 +216,10 @@ class Player:
 
 
 def id_of(name: str) -> int:
-    """Give the producer id of `a`, `b`, ..."""
+    """Return the producer id of `a`, `b`, ..."""
     return FIRST_PRODUCER_ID + ord(name) - ord("a")
 
 
 def epoch_of(options: dict[str, str]) -> int:
-    """Give the epoch of a command."""
+    """Return the epoch of a command."""
     return int(options.get("epoch", "0"))

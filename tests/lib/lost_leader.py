@@ -1,4 +1,4 @@
-"""An admin client whose leaders are lost while it asks them for offsets."""
+"""An admin client that loses the leaders during a request for offsets."""
 
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_INVALID, TopicPartition
 
 
 class LostLeader:
-    """Answers as librdkafka does then: `tests/common/kafka/test_listed_offsets.py` shows it."""
+    """Answers like librdkafka in this case; see `tests/common/kafka/test_listed_offsets.py`."""
 
     def list_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> Any:
         futures: dict[TopicPartition, Future[Any]] = {at: Future() for at in asked}

@@ -1,4 +1,4 @@
-"""The mirror in a process of its own, with a file of its own."""
+"""The mirror as a process, with its properties file."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ QUICK = {
 
 
 def properties_file(folder: Path, clusters: dict[str, str], settings: dict[str, str]) -> Path:
-    """Write mm2.properties; clusters are alias -> address."""
+    """Write mm2.properties; `clusters` maps aliases to addresses."""
     addresses = {f"{alias}.bootstrap.servers": to for alias, to in clusters.items()}
     told = {"clusters": ",".join(clusters), **addresses, **QUICK, **settings}
     path = folder / "mm2.properties"
@@ -48,7 +48,7 @@ def properties_file(folder: Path, clusters: dict[str, str], settings: dict[str, 
 
 
 class MirrorProcess:
-    """Owns the process."""
+    """Owns the mirror's process."""
 
     def __init__(self, properties: Path, *arguments: str) -> None:
         self._arguments = [str(properties), *arguments]
@@ -86,7 +86,7 @@ class MirrorProcess:
             self.process = None
 
     def stop(self) -> int:
-        """End it by SIGTERM; returns its exit status."""
+        """End the mirror by SIGTERM; return its exit status."""
         if self.process is None:
             return 0
         self.process.terminate()
@@ -108,7 +108,7 @@ class MirrorProcess:
 
 
 def run_mirror(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end."""
+    """Run the mirror until it ends by itself."""
     with TemporaryFile("w+") as errors:
         process = CONNECT.start("mirror", arguments, program_environment(), errors)
         process.stdin.close()
@@ -124,7 +124,7 @@ Found = tuple[bytes | None, bytes | None, int, Any, int]
 
 
 def records(bootstrap_servers: str, topic: str) -> list[Found]:
-    """Read a topic whole, in the order of each partition."""
+    """Read a whole topic, in the order of each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -164,7 +164,7 @@ def records(bootstrap_servers: str, topic: str) -> list[Found]:
 
 
 def _end(consumer: Consumer, partition: TopicPartition) -> int:
-    """Ask where a partition ends, again while one that was just made has no leader yet."""
+    """Return the end offset of a partition; repeat the request while a new one has no leader."""
     deadline = time.monotonic() + 10
     while True:
         try:
@@ -195,7 +195,7 @@ def produce(bootstrap_servers: str, topic: str, values: range, partitions: int =
 
 
 def consume_some(bootstrap_servers: str, topic: str, group: str, count: int) -> list[int]:
-    """Read so many numbers as a group, and commit; returns them."""
+    """Read so many numbers as a group, commit, and return them."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,

@@ -1,4 +1,4 @@
-"""A program that writes down each of its lives, and is ready when nobody holds a lock."""
+"""A program that records each of its starts, and is ready when a lock is free."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Events of orders for a worker on the bus in memory."""
+"""Events of orders for a worker on the in-memory bus."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ LINE = {"product_id": "item-001", "quantity": 2, "unit_price": Decimal("2.5500")
 
 
 class Always:
-    """A random source that always takes everything and commits."""
+    """A random source with which a worker handles all records and commits."""
 
     def random(self) -> float:
         return 0.0
@@ -42,7 +42,7 @@ def order_event(order_id: str, state: str, version: int, **changes: Any) -> dict
 
 
 class Feed:
-    """One worker that holds all partitions, and orders for it."""
+    """One worker with all partitions, and orders for it."""
 
     def __init__(self, bus: Bus, events: Events, worker: Any) -> None:
         self.bus = bus
@@ -58,7 +58,7 @@ class Feed:
         self.bus.append("orders", order_id.encode(), data, trace_headers(TRACE))
 
     async def see(self, order_id: str, state: str, version: int, **changes: Any) -> None:
-        """Let an event of an order come in and be handled."""
+        """Add an event of an order, and let the worker handle it."""
         await self.write(order_id, state, version, **changes)
         await self.step()
 

@@ -1,4 +1,4 @@
-"""Records of the pipeline's topics as Spark reads them, and the events they carry."""
+"""Records of the pipeline's topics in Spark's form, with their events."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,12 +20,12 @@ Record = tuple[str, int, int, datetime, bytes | None]
 
 
 def fetch_schema(schema_id: int) -> dict[str, Any]:
-    """Answer as the registry would."""
+    """Answer like the registry."""
     return loader.load(dict(SCHEMA_IDS.values())[schema_id])
 
 
 class RecordMaker:
-    """Gives each record the next offset of its topic; appended one second after the other."""
+    """Gives each record the next offset of its topic, and a time one second after the last."""
 
     def __init__(self) -> None:
         self._offset = 0
@@ -40,7 +40,7 @@ class RecordMaker:
         return self.record(topic, EventWriter(loader.load(name), schema_id).encode(event))
 
     def order(self, order_id: str, version: int, state: str, **fields: Any) -> Record:
-        """Return an order event: one line of 2 x 1.25 unless told otherwise."""
+        """Return an order event, by default with one line of 2 x 1.25."""
         lines = [{"product_id": "85123A", "quantity": 2, "unit_price": Decimal("1.25")}]
         event = {
             "reasons": [],

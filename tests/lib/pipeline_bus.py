@@ -1,9 +1,9 @@
-"""A pipeline without Kafka: topics in memory, workers stepped by hand, crashes on demand.
+"""A pipeline without Kafka: topics in memory, workers that run step by step, crashes on demand.
 
-What Kafka promises is kept (order within a partition, committed records stay, a transaction is
-visible whole or not at all, and refused to a member of a generation that is over), what it does not
-promise is left to the test's random source: which instance goes on next, how far, whether its
-transaction had been decided when it died, and that uncommitted records come again.
+Kafka's guarantees hold: order within a partition, committed records stay, a transaction is visible
+completely or not at all, and a member of an old generation cannot commit. The test's random source
+decides the rest: which instance continues next and how far, whether the transaction of a dead
+instance was decided, and that uncommitted records come again.
 """
 
 import json
@@ -22,7 +22,7 @@ from common.registry.wire import EventReader
 
 
 class FakeRegistry:
-    """Ids for schemas, in memory."""
+    """Ids for schemas, stored in memory."""
 
     def __init__(self) -> None:
         self.schemas: list[str] = []
@@ -42,7 +42,7 @@ def fake_events(registry: FakeRegistry | None = None) -> Events:
 
 
 class Bus:
-    """All topics. A topic comes into being with its first record."""
+    """All topics. The first record creates a topic."""
 
     def __init__(self, partition_counts: dict[str, int] | None = None) -> None:
         self._counts = partition_counts or {}
@@ -111,7 +111,7 @@ def record(
 
 
 class CrashError(Exception):
-    """The instance died, or was refused: it has to read its state back."""
+    """The instance died or was refused, and must restore its state."""
 
 
 class Group:
@@ -123,7 +123,7 @@ class Group:
 
 
 class Instance:
-    """One running worker with the partitions it holds."""
+    """One running worker with its partitions."""
 
     def __init__(self, bus: Bus, group: Group, worker: Any) -> None:
         self.bus = bus
@@ -136,7 +136,7 @@ class Instance:
         worker.connect(self)
 
     async def take(self, numbers: Iterable[int]) -> None:
-        """Hold these partitions of every input, from what is committed."""
+        """Take these partitions of every input, from their committed offsets."""
         numbers = list(numbers)
         self.generation = self.group.generation
         self._outbox = Outbox()
@@ -159,19 +159,19 @@ class Instance:
         return self.bus.topics[partition.topic][partition.partition]
 
     async def step(self, source: random.Random, crash_share: float = 0.0) -> None:
-        """Handle some records and commit. Raise CrashError at times."""
+        """Handle some records and commit. Raise CrashError if the random source decides so."""
         order = {topic.name: place for place, topic in enumerate(self.worker.inputs)}
         chosen = [partition for partition in self.held if source.random() < 0.6]
         for partition in sorted(chosen, key=lambda one: (order[one.topic], one.partition)):
             await self._handle_up_to(partition, source.randint(0, 5))
         await self.worker.tick(self.bus.clock_ms, self._outbox)
-        # Rows and offsets behind records that put nothing out are committed at any time, or not.
+        # Rows and offsets of records without output may be committed at any time, or not.
         if self._outbox.outgoing or source.random() < 0.5:
             self._commit(source.random() < crash_share, source.random() < 0.5)
             self.worker.flushed()
 
     def _commit(self, dies: bool, is_decided: bool) -> None:
-        """Commit what was put out and the offsets, in one transaction.
+        """Commit the output and the offsets in one transaction.
 
         A worker that dies before the coordinator has decided leaves no records; a worker that dies
         later leaves all of them.

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, in a folder that goes with it."""
+"""A private PostgreSQL server, in a folder that is removed with it."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from millrace.cluster_layout import free_ports
 
 
 class PostgreSql:
-    """Owns the server's process. It does not run as root: then it is `postgres`' process."""
+    """Owns the server's process. PostgreSQL refuses root, who runs it as user `postgres`."""
 
     def __init__(self) -> None:
         self._bin = _binaries()
@@ -49,7 +49,7 @@ class PostgreSql:
         self._run("pg_ctl", "-D", str(data), "-w", "-l", str(log), "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        """Stop the server; `immediate` is what a crash looks like."""
+        """Stop the server; `immediate` is like a crash."""
         self._run("pg_ctl", "-D", str(self._folder / "data"), "-w", "-m", mode, "stop")
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""A task of PostgresSource on a real server, and what the worker would do for it."""
+"""A task of PostgresSource with a real server, and a replacement of the worker."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from tests.lib.postgresql import PostgreSql
 
 @contextmanager
 def emptied(server: PostgreSql) -> Iterator[psycopg.Connection[Any]]:
-    """Give a connection to a database that has neither tables nor publications nor slots."""
+    """Yield a connection to a database without tables, publications and slots."""
     with psycopg.connect(server.url, autocommit=True) as connection:
-        # What a test that failed has left open holds locks and slots.
+        # Connections of a failed test hold locks and slots.
         connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> "
             "pg_backend_pid() AND backend_type IN ('client backend', 'walsender')"
@@ -33,7 +33,7 @@ def emptied(server: PostgreSql) -> Iterator[psycopg.Connection[Any]]:
 
 
 class Reader:
-    """A task, and what the worker would do: keep offsets, confirm records."""
+    """A task, whose offsets and confirmations this class handles instead of a worker."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Reader:
         self.task = started_source(PostgresSourceConnector(), config, kept)
 
     def read(self, count: int, *, confirmed: int | None = None) -> list[SourceRecord]:
-        """Poll until so many records came; only the first `confirmed` are stored."""
+        """Poll until so many records arrived; only the first `confirmed` are confirmed."""
         records: list[SourceRecord] = []
         for _ in range(200):
             polled: Any = self.task.poll()

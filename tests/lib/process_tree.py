@@ -1,4 +1,4 @@
-"""Which processes a program has started, from `/proc`."""
+"""Find the processes that a program has started, in `/proc`."""
 
 import contextlib
 from collections import defaultdict
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def processes_below(pid: int) -> dict[int, list[str]]:
-    """Return the command of each process below one, by id; those that end meanwhile may be missing.
+    """Return the command of each descendant by process id; some that end now may be missing.
 
-    A process that has ended and was not waited for has no command, and is left out. Forked
-    processes have their command in one piece, so it is split at spaces.
+    A zombie has no command and is omitted. Forked processes have their command as one string, so it
+    is split at spaces.
 
-    Everybody is asked for his parent. `/proc` lists the children of each thread of a parent too,
-    but threads end while one looks, and with siblings that end such a list may lack some (proc(5)).
+    The parent of every process is read. `/proc` also lists the children of each thread, but threads
+    may end during the search, and such a list may be incomplete if siblings end (proc(5)).
     """
     children = _children()
     found = {}
@@ -34,7 +34,7 @@ def _children() -> dict[int, list[int]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                # Behind the name, which may have brackets and spaces: the state, then the parent.
+                # The state and the parent follow the name, which may have brackets and spaces.
                 parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
                 children[int(parent)].append(int(folder.name))
     return children

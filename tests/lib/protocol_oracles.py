@@ -1,8 +1,8 @@
-"""Two other codecs of the same protocol, kio and kafka-python, to compare ours with.
+"""Two other codecs of the protocol, kio and kafka-python, to compare Millrace's codec with.
 
-Each oracle answers two questions about bytes that we encoded: which values it sees in them, and
-which bytes it makes of these values. Values are compared in a plain form: a dict per struct, by our
-field names, of the fields the version has.
+Each oracle decodes bytes that Millrace encoded, and encodes the decoded values again. Values are
+compared in a plain form: a dict for each struct, by Millrace's field names, with the fields of the
+version.
 """
 
 import dataclasses
@@ -37,13 +37,13 @@ KAFKA_PYTHON_MODULES = (
 
 @cache
 def fields_of(struct: type[Struct], version: int) -> list[Field]:
-    """Return the fields a version has, in the order of their declaration."""
+    """Return the fields of a version, in the order of their declaration."""
     absent = layout_of(struct, version).absent
     return [field for field in struct.__fields__.values() if field not in absent]
 
 
 def plain(value: Any, version: int) -> Any:
-    """Turn one of our values into its plain form."""
+    """Return the plain form of one of Millrace's values."""
     if isinstance(value, Struct):
         return {
             field.name: plain(getattr(value, field.name), version)
@@ -55,7 +55,7 @@ def plain(value: Any, version: int) -> Any:
 
 
 class KafkaPython:
-    """kafka-python's codec; it knows the versions Kafka 4 dropped."""
+    """kafka-python's codec, which has the versions that Kafka 4 has removed."""
 
     name = "kafka-python"
 
@@ -87,7 +87,7 @@ class KafkaPython:
     def _plain(self, value: Any, struct: type[Struct]) -> Any:
         found = {}
         for field in fields_of(struct, self._version):
-            # It drops the prefix of `topic_authorized_operations` and its like.
+            # The library drops the prefix of `topic_authorized_operations` and similar names.
             name = field.name if hasattr(value, field.name) else "authorized_operations"
             found[field.name] = self._plain_field(getattr(value, name), field)
         return found
@@ -109,7 +109,7 @@ class KafkaPython:
 
 
 class Kio:
-    """kio's codec; it has every API, from Kafka 4's minima on."""
+    """kio's codec, which has every API from the oldest versions of Kafka 4."""
 
     name = "kio"
 
@@ -126,7 +126,7 @@ class Kio:
 
     @staticmethod
     def _location(message: type[Message], version: int) -> str | None:
-        """Find where its class is, and import nothing yet: there are hundreds."""
+        """Return the module of a class without importing it, because there are hundreds."""
         name = message.__name__
         kind, schema = EntityType.data, name
         for ending in (EntityType.request, EntityType.response):

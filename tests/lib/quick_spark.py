@@ -1,4 +1,4 @@
-"""Spark's programs, started quickly. Nothing of Spark is imported here."""
+"""Start Spark's programs quickly. This module imports nothing of Spark."""
 
 import importlib.util
 from pathlib import Path
@@ -10,16 +10,16 @@ PARTS = ("bin", "sbin", "jars")
 
 
 def quick_spark() -> dict[str, str]:
-    """Return the environment for whoever starts Spark, or a program that does."""
+    """Return the environment for Spark, or for a program that starts Spark."""
     return {"JAVA_TOOL_OPTIONS": QUICK_JAVA_OPTIONS, "SPARK_HOME": str(spark_home())}
 
 
 def spark_home() -> Path:
-    """Make a home for Spark, of links to what is installed, but for the copy of its Python.
+    """Create a Spark home with links to the installed files, except for its copy of PySpark.
 
-    Spark has Python workers import that copy from an archive, where nothing is kept compiled: every
-    one of their daemons compiles it anew, for a second. Here they import what is installed, which
-    is the same.
+    Python workers import that copy from an archive, which contains no compiled files, so every
+    daemon compiles it again for a second. Here they import the installed PySpark, which is the
+    same.
     """
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None

@@ -42,7 +42,7 @@ PATIENCE_S = 60
 
 
 class TopicNames:
-    """A controller that knows one rule: no two topics have one name."""
+    """A controller with a single rule: two topics cannot have the same name."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -81,14 +81,14 @@ TOPIC_NAMES = ControllerRules(TopicNames, refuse)
 
 
 def free_ports(count: int) -> list[int]:
-    """Give ports that nobody listens on now, and that the system gives to no connection."""
+    """Return unused ports that the system does not give to outgoing connections."""
     return list(islice(cluster_layout.free_ports(), count))
 
 
 def open_quorum(
     folder: Path, settings: dict[str, str], rules: ControllerRules | None = TOPIC_NAMES
 ) -> Quorum:
-    """Make a node's quorum on its folder, which may have been used before."""
+    """Return a node's quorum for its folder, which may contain an earlier log."""
     config = BrokerConfig.from_settings(settings)
     storage, directory = RealStorage(), f"{folder}/{METADATA_PARTITION}"
     storage.make_directory(directory)
@@ -108,7 +108,7 @@ def open_quorum(
 
 
 class Nodes:
-    """Some nodes of one cluster, by id: combined voters from 1 on, and brokers of their own."""
+    """Some nodes of one cluster by id: combined voters, from 1, and separate brokers."""
 
     def __init__(self, folder: Path, count: int, **settings: str) -> None:
         self.folder = folder
@@ -148,7 +148,7 @@ class Nodes:
             self.start(node_id)
 
     def kill(self, node_id: int) -> None:
-        """End a node as SIGKILL does: its sockets close, nobody is told."""
+        """End a node like SIGKILL: its sockets close without a message."""
         self.running.pop(node_id)._close()
 
     def kill_all(self) -> None:
@@ -156,7 +156,7 @@ class Nodes:
             self.kill(node_id)
 
     def follower(self) -> Quorum:
-        """Give a node that does not lead."""
+        """Return a node that does not lead."""
         return next(q for q in self.running.values() if q is not self.leader())
 
     def leader(self) -> Quorum | None:
@@ -164,7 +164,7 @@ class Nodes:
         return max(serving, key=lambda quorum: quorum.node.leader_epoch, default=None)
 
     async def find_leader(self) -> Quorum:
-        """Wait for a leader that all who run agree on."""
+        """Wait for a leader on which all running nodes agree."""
         await until(self._agree)
         leader = self.leader()
         assert leader is not None
@@ -190,20 +190,20 @@ async def until(condition: Callable[[], bool]) -> None:
 async def ask(
     quorum: Quorum, request: Message, api_version: int, timeout_ms: int = PATIENCE_S * 1000
 ) -> Any:
-    """Ask the active controller through a node's channel."""
+    """Send a request to the active controller through a node's channel."""
     answered = asyncio.get_running_loop().create_future()
     quorum.channel.ask(request, api_version, answered.set_result, timeout_ms=timeout_ms)
     return await answered
 
 
 async def create_topic(quorum: Quorum, name: str) -> int:
-    """Create a topic of one partition; gives the error code."""
+    """Create a topic with one partition; return the error code."""
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     response = await ask(quorum, CreateTopicsRequest(topics=[topic]), 7)
     return int(response.topics[0].error_code)
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    """Run one scenario on a loop as the broker's own."""
+    """Run one scenario on an event loop like the broker's."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(scenario())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A socket to a broker, for bytes no client would send, and our own codec for those it would."""
+"""A socket to a broker, for bytes that no client sends, with Millrace's codec for valid ones."""
 
 import socket
 import struct
@@ -30,12 +30,12 @@ class RawConnection:
         self.send(struct.pack(">i", len(content)) + content)
 
     def receive_frame(self) -> bytes:
-        """Return the next frame without its size; raises ConnectionError at the end."""
+        """Return the next frame without its size; raise ConnectionError at the end."""
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)
 
     def is_closed_by_peer(self) -> bool:
-        """Wait until the broker closes, having sent nothing more."""
+        """Wait until the broker closes the connection; it must not send anything before."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -50,7 +50,7 @@ class RawConnection:
         return response
 
     def find_coordinator(self, group_id: str) -> None:
-        """Look for a group's coordinator, as every client does before it speaks of the group."""
+        """Find a group's coordinator, as every client does before other requests for the group."""
         request = FindCoordinatorRequest(coordinator_keys=[group_id])
         response = self.ask(ApiKey.FIND_COORDINATOR, 4, request)
         assert isinstance(response, FindCoordinatorResponse)

@@ -1,4 +1,4 @@
-"""A client that produces to a replicated topic all the time, and the results of its records."""
+"""A client that produces continuously to a replicated topic, and the results of its records."""
 
 import re
 import threading
@@ -14,7 +14,7 @@ from tests.lib.waiting import until
 
 
 class Load:
-    """An idempotent producer that goes on until it is told to stop."""
+    """An idempotent producer that runs until it is stopped."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Load:
         assert not self.failures
 
     def goes_on(self) -> None:
-        """Wait until more is acknowledged."""
+        """Wait until more records are acknowledged."""
         before = len(self.acknowledged)
         until(lambda: len(self.acknowledged) > before + 100)
 
@@ -73,7 +73,7 @@ class Load:
 
 
 class Partition:
-    """What the cluster says of a partition."""
+    """The state of a partition in the cluster's metadata."""
 
     def __init__(self, cluster: LocalCluster, topic: str, number: int) -> None:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
@@ -84,7 +84,7 @@ class Partition:
 
 
 def consumed(bootstrap: str, topic: str, count: int, **settings: str) -> list[bytes]:
-    """Read so many partitions from the beginning to their ends."""
+    """Read the partitions from the beginning to their ends."""
     wanted = {
         "bootstrap.servers": bootstrap,
         "group.id": "all",
@@ -109,10 +109,10 @@ def consumed(bootstrap: str, topic: str, count: int, **settings: str) -> list[by
 
 
 def segments(cluster: LocalCluster, broker_id: int, topic: str) -> dict[str, bytes]:
-    """Give the bytes of every segment of a topic on one broker."""
+    """Return the bytes of every segment of a topic on one broker."""
     folder = Path(cluster.node(broker_id).folder)
     files = sorted(folder.rglob(f"{topic}-*/*.log"))
-    # A directory that waits for its deletion has something behind its name.
+    # A directory that waits for its deletion has a suffix.
     return {
         f"{file.parent.name}/{file.name}": file.read_bytes()
         for file in files
@@ -121,6 +121,6 @@ def segments(cluster: LocalCluster, broker_id: int, topic: str) -> dict[str, byt
 
 
 def are_equal(cluster: LocalCluster, broker_ids: Sequence[int], topic: str, count: int) -> bool:
-    """Tell whether these brokers have the topic, byte for byte the same."""
+    """Return whether these brokers have the same bytes of the topic."""
     first, *others = (segments(cluster, broker_id, topic) for broker_id in broker_ids)
     return len(first) >= count and all(first == other for other in others)

@@ -1,4 +1,4 @@
-"""Calls to a REST interface, as a script makes them."""
+"""Calls to a REST interface."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ JSON = "application/json"
 
 
 def records_type(name: str) -> str:
-    """Return the media type of records of a format, in version 2."""
+    """Return the media type of records in a format, in version 2."""
     return f"application/vnd.kafka.{name}.v2+json"
 
 
@@ -21,12 +21,12 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The error code in its body."""
+        """The error code in the body."""
         return int(self.body["error_code"])
 
 
 class RestCalls:
-    """Calls of one server, each over a connection of its own."""
+    """Sends calls to one server, each with a new connection."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -43,7 +43,7 @@ class RestCalls:
     def call(
         self, method: str, path: str, body: Any, content_type: str | None, **headers: str
     ) -> Answer:
-        """Make a call; `path` may be a whole address. A body that is no bytes is sent as JSON."""
+        """Send a call; `path` may be a whole URL. A body other than bytes is sent as JSON."""
         parts = urlsplit(self.url)
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         if content_type is not None:

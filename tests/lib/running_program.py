@@ -1,4 +1,4 @@
-"""A program that runs while a test looks at it."""
+"""A program that runs during a block of a test."""
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence

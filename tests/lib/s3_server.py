@@ -1,6 +1,6 @@
-"""A real server that speaks S3, SeaweedFS, in a folder that goes with it.
+"""A real S3 server (SeaweedFS), in a folder that is removed with it.
 
-`MILLRACE_TEST_S3` names another one, as http://key:secret@host:port.
+The variable `MILLRACE_TEST_S3` names another server, as http://key:secret@host:port.
 """
 
 import http.client
@@ -27,7 +27,7 @@ _START_SECONDS = 60
 
 
 class S3(NamedTuple):
-    """Where a server is, and who to be there."""
+    """The address of a server, and the credentials."""
 
     host: str
     key: str
@@ -36,14 +36,14 @@ class S3(NamedTuple):
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """Run a server until the block ends; skips the test where there is no way to have one."""
+    """Run a server until the block ends; skip the test if no server is available."""
     if "MILLRACE_TEST_S3" in os.environ:
         url = urlsplit(os.environ["MILLRACE_TEST_S3"])
         yield S3(f"{url.hostname}:{url.port}", str(url.username), str(url.password))
         return
     if not _PROGRAM.exists():
         pytest.skip("no server that speaks S3: SeaweedFS is installed on Linux only")
-    free = free_ports()  # One for both: two may give the same port, for nobody listens there yet.
+    free = free_ports()  # One iterator, which gives no port twice.
     ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
     inner_ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
     found = S3(f"127.0.0.1:{ports['s3']}", "test-key", "test-secret")
@@ -78,13 +78,13 @@ def _command(
     command += ["-s3", f"-s3.config={identities}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
     command += [f"-{name}.port={port}" for name, port in ports.items()]
     command += [f"-{name}.port.grpc={port}" for name, port in inner_ports.items()]
-    # Each bucket has some volumes of its own. What is not asked for listens nowhere.
+    # Each bucket has its own volumes. Parts that are not needed do not listen.
     command += ["-volume.max=200", "-master.volumeSizeLimitMB=64"]
     return [*command, "-s3.port.iceberg=0", "-s3.port.lance=0"]
 
 
 def _wait_for(ports: dict[str, int], process: subprocess.Popen[bytes]) -> None:
-    """Wait until there is room for a file, and somebody to ask for it."""
+    """Wait until the server accepts a file."""
     deadline = time.monotonic() + _START_SECONDS
     while not (
         _answer(ports["master"], "/dir/assign") == http.client.OK

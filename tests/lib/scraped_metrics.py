@@ -1,4 +1,4 @@
-"""What a node's `/metrics` page says."""
+"""The values on a node's `/metrics` page."""
 
 import urllib.request
 
@@ -6,7 +6,7 @@ from millrace.testing import LocalCluster
 
 
 def metrics_of(cluster: LocalCluster, node_id: int) -> dict[str, float]:
-    """Give every value by its name, with its labels as the page writes them."""
+    """Return every value by its name, with its labels as on the page."""
     with urllib.request.urlopen(cluster.node(node_id).http_url + "/metrics") as answer:
         lines = answer.read().decode().splitlines()
     return {

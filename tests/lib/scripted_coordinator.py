@@ -1,4 +1,4 @@
-"""A transaction coordinator that says what the test says, asked by a partition leader."""
+"""A transaction coordinator whose answers the test decides, for a partition leader."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ COORDINATOR_ID = 3
 
 
 class ScriptedCoordinator:
-    """Keeps what it is asked until the test answers. Broker 3 is where it is."""
+    """Keeps requests until the test answers them. The coordinator is broker 3."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[AddPartitionsToTxnRequest, Any]] = []
@@ -49,12 +49,12 @@ class ScriptedCoordinator:
 
     @property
     def transactions(self) -> list[AddPartitionsToTxnTransaction]:
-        """What the oldest request asks."""
+        """The content of the oldest request."""
         transactions: list[AddPartitionsToTxnTransaction] = self.asked[0][0].transactions
         return transactions
 
     def answer(self, code: ErrorCode = ErrorCode.NONE) -> None:
-        """Say the same of every partition of the oldest request."""
+        """Answer the oldest request, with the same result for every partition."""
         request, on_answer = self.asked.pop(0)
         on_answer(
             AddPartitionsToTxnResponse(
@@ -84,12 +84,12 @@ class ScriptedCoordinator:
         self.asked.pop(0)[1](AddPartitionsToTxnResponse(error_code=code))
 
     def lose(self) -> None:
-        """Break before the answer comes."""
+        """Close the connection before the answer."""
         self.asked.pop(0)[1](None)
 
 
 def state_topic() -> tuple[TopicRecord, PartitionRecord]:
-    """Give the records of a `__transaction_state` with one partition, led by broker 3."""
+    """Return the records of a `__transaction_state` with one partition, led by broker 3."""
     return TopicRecord(name=TRANSACTION_STATE, topic_id=STATE_TOPIC_ID), PartitionRecord(
         partition_id=0,
         topic_id=STATE_TOPIC_ID,

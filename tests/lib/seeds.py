@@ -8,12 +8,12 @@ import pytest
 
 
 def seeds(count: int, *, fast: int, first: int = 0) -> list[Any]:
-    """Give so many seeds; those after the first `fast` make their tests slow ones."""
+    """Return so many seeds; tests with seeds after the first `fast` are marked slow."""
     fast_end, end = first + min(fast, count), first + count
     slow = (pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast_end, end))
     return [*range(first, fast_end), *slow]
 
 
 def beginning_with(known: int, limit: int) -> Iterator[int]:
-    """Give the seed that showed what is looked for, then all others below a limit."""
+    """Yield the seed that is known to show the effect, then all others below a limit."""
     return chain([known], (seed for seed in range(limit) if seed != known))

@@ -1,4 +1,4 @@
-"""A serving store with a few days of orders in it, for tests of what reads it."""
+"""A serving store with orders of several days, for tests of its readers."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ NOW_MS = 1_800_000_000_000
 
 
 def order_row(number: int, *, is_valid: bool) -> dict[str, Any]:
-    """Return what is known of one order: accepted, checked, judged."""
+    """Return the data of one order: accepted, checked, decided."""
     created_ms = NOW_MS + number * 20
     return {
         "order_id": f"order-{number}",
@@ -52,7 +52,7 @@ def revenue_rows(orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def latency_row(order: dict[str, Any], check: str) -> dict[str, Any]:
-    """Return what the join of the streams has of one check of an order."""
+    """Return the result of the streams' join for one check of an order."""
     return {
         "order_id": order["order_id"],
         "check": check,

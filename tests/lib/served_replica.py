@@ -1,4 +1,4 @@
-"""One broker's replicas, as their handlers see them: simulated disk, time and loop, no socket."""
+"""One broker's replicas for its handlers: simulated disk, time and loop, no sockets."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
@@ -64,7 +64,7 @@ def epoch_of(broker_id: int) -> int:
 
 
 class SimulatedLoop:
-    """A loop whose time the test moves."""
+    """An event loop whose time the test moves."""
 
     def __init__(self) -> None:
         self.now_ms = 0.0
@@ -83,7 +83,7 @@ class SimulatedLoop:
         return handle
 
     def take_turn(self) -> None:
-        """Do what is due now, and nothing of what that asks for."""
+        """Run the callbacks that are due now, but not those that they schedule."""
         due = [entry for entry in self._due if entry[0] <= self.now_ms]
         self._due = [entry for entry in self._due if entry not in due]
         for _, handle in due:
@@ -91,7 +91,7 @@ class SimulatedLoop:
                 handle.run()
 
     def advance(self, milliseconds: float = 0) -> None:
-        """Do what is due until then."""
+        """Run the callbacks that are due until a time."""
         end_ms = self.now_ms + milliseconds
         while due := [entry for entry in self._due if entry[0] <= end_ms]:
             at_ms, handle = entry = min(due, key=lambda entry: entry[0])
@@ -103,7 +103,7 @@ class SimulatedLoop:
 
 
 class Client:
-    """A connection, as far as handlers know one. Its turns never end, unless a test says so."""
+    """A connection with the interface for handlers. Its turns end only if the test says so."""
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -119,7 +119,7 @@ class Client:
         self.go_on(place)
 
     def go_on(self, place: Any) -> None:
-        """Do as `Connection._run`."""
+        """Do the same as `Connection._run`."""
         awaited, place.awaited = place.awaited, None
         value = None if awaited is None else awaited.value
         try:
@@ -147,7 +147,7 @@ class Client:
 
 
 class Context:
-    """One request: its answer, when it has one."""
+    """One request, and its answer if there is one."""
 
     def __init__(self, api_version: int, client: Client | None = None) -> None:
         self.api_version = api_version
@@ -161,7 +161,7 @@ class Context:
             self.answer = answer
 
     def handle(self, handle: Callable[..., object], request: Message) -> "Context":
-        """Have the request handled, now or as far as it goes."""
+        """Run the handler until it answers or waits."""
         answer: Any = handle(self, request)
         if isinstance(answer, Generator):
             self.connection.begin(self, answer)
@@ -171,7 +171,7 @@ class Context:
 
 
 class ServedReplica:
-    """One broker of three, with a replica of `orders-0`; broker 1 leads unless told otherwise."""
+    """One broker of three, with a replica of `orders-0`; by default broker 1 leads."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class ServedReplica:
         )
 
     def replay(self, *records: Message) -> None:
-        """Let the metadata change, and follow it."""
+        """Change the metadata, and apply the change."""
         for record in records:
             self.image.replay(record)
         delta = self.image.take_delta()
@@ -263,11 +263,11 @@ class ServedReplica:
             self.partitions.on_brokers_changed()
 
     def change(self, **fields: Any) -> None:
-        """Let the controller change the partition."""
+        """Change the partition as the controller does."""
         self.replay(PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields))
 
     def set_topic(self, name: str, value: str) -> None:
-        """Let a setting of the topic change."""
+        """Change a setting of the topic."""
         self.replay(ConfigRecord(resource_type=2, resource_name=TOPIC, name=name, value=value))
 
     @property
@@ -345,19 +345,19 @@ class ServedReplica:
 
 
 def produced(context: Context) -> tuple[int, int]:
-    """Give the error and the base offset of a produce."""
+    """Return the error and the base offset of a produce."""
     (answer,) = context.answer.responses[0].partition_responses
     return answer.error_code, answer.base_offset
 
 
 def deleted(context: Context) -> tuple[int, int]:
-    """Give the error and the low watermark of a DeleteRecords."""
+    """Return the error and the low watermark of a DeleteRecords."""
     (answer,) = context.answer.topics[0].partitions
     return answer.error_code, answer.low_watermark
 
 
 def fetched(context: Context) -> PartitionData:
-    """Give the only partition of a fetch."""
+    """Return the only partition of a fetch."""
     (answer,) = context.answer.responses[0].partitions
     assert isinstance(answer, PartitionData)
     return answer

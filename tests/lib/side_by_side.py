@@ -1,14 +1,14 @@
-"""Tests side by side: which of them share a process, which come first, what they take in turn.
+"""The groups and the order of tests that run in parallel, and locks for shared resources.
 
 pytest-xdist gives each of its processes one group of tests after another. A group is
 
-- a file, so that what a module starts is started once;
+- a file, so that the servers of a module are started once;
 - one test of a file in `SPREAD`, whose many long tests share nothing;
-- everything with one name in `TOGETHER`: what shares a Spark session or a server, or would fill
-  every core twice over if two of them ran at once.
+- all tests with the same name in `TOGETHER`: they share a Spark session or a server, or each of
+  them uses all cores.
 
-The chains of `TOGETHER` come first. After them those that wait and those that compute take turns,
-long ones before short ones, and the shortest fill up what is left at the end.
+The chains of `TOGETHER` run first. Then tests that wait and tests that compute alternate, long ones
+before short ones; the shortest run at the end.
 """
 
 import fcntl
@@ -34,18 +34,18 @@ TOGETHER = {
     "tests/interop/test_bad_coordinator_input.py": "apache-kafka",
     "tests/interop/test_tool_status.py": "apache-kafka",
 }
-"""The first that fits counts. `jvms` are the tests that start several, `spark` shares a session."""
+"""The first match counts. Tests of `jvms` start several JVMs, those of `spark` share a session."""
 SPREAD = (
     "tests/interop/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
 )
 WAITING = {"e2e", "interop"}
 LAST_WAITING = 0.8
-"""Where in the run the last long one begins: what is over in a moment fills up the end."""
+"""The position in the run at which the last long group begins; short ones run at the end."""
 
 
 def group_of(node_id: str) -> str:
-    """Name the group of a test; those of one group run one after another in one process."""
+    """Return the group of a test; tests of a group run one after another in one process."""
     file = node_id.partition("::")[0]
     if file in SPREAD:
         return node_id
@@ -53,10 +53,10 @@ def group_of(node_id: str) -> str:
 
 
 def ranks(groups: dict[str, set[str]]) -> dict[str, float]:
-    """Rank groups by the marks of their tests: the smaller rank runs earlier.
+    """Rank groups by the marks of their tests; a smaller rank runs earlier.
 
-    The chains come first. Of the others those that start programs mostly wait for them, the rest
-    only compute: each kind is spread over the run, so that no processor has nothing to do.
+    The chains come first. Of the other groups, those that start programs mostly wait, and the rest
+    only compute. Both kinds are spread over the run, so that no processor is idle.
     """
     chains = groups.keys() & set(TOGETHER.values())
     longest_first = sorted(
@@ -74,7 +74,7 @@ def ranks(groups: dict[str, set[str]]) -> dict[str, float]:
 
 @contextmanager
 def one_at_a_time(name: str) -> Iterator[None]:
-    """Let one process make what several would make at once: the others wait, then find it."""
+    """Let one process create a resource that several need; the others wait, then use it."""
     BUILD.mkdir(exist_ok=True)
     with (BUILD / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

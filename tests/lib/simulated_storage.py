@@ -1,9 +1,9 @@
-"""A disk that forgets, tears and fails: `Storage` in memory for the tests of the log.
+"""A simulated disk that loses, tears and fails: `Storage` in memory for the tests of the log.
 
-What a file holds has two ages: what was *synced*, and the operations since. A power failure keeps
-the synced part and any prefix of the operations, the last of them torn at any byte. Names in a
-directory likewise: what `sync_directory` saw, and any prefix of the changes since. A killed process
-(`keep_unsynced`) keeps everything that was written.
+A file has a *synced* content and the operations since the last sync. A power failure keeps the
+synced content and any prefix of the operations, of which the last may be torn at any byte. The same
+holds for the names in a directory: those at `sync_directory`, and any prefix of later changes. A
+killed process (`keep_unsynced`) keeps everything that was written.
 
 `fail_after(n)` lets n more calls through and fails every one after that, until the next crash.
 """
@@ -18,7 +18,7 @@ from broker.records.header import BytesLike
 
 @dataclass
 class Contents:
-    """What a file holds, now and after a power failure."""
+    """The content of a file, now and after a power failure."""
 
     data: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
@@ -35,7 +35,7 @@ class Contents:
         self.data[position : position + len(data)] = data
 
     def forget(self, random: Random) -> None:
-        """Lose what a power failure takes: all operations but a prefix, the last one torn."""
+        """Apply a power failure: lose all operations except a prefix, whose last one is torn."""
         survivors = random.randint(0, len(self.unsynced))
         lost = self.unsynced[survivors:]
         kept = self.unsynced[:survivors]
@@ -45,7 +45,7 @@ class Contents:
         if lost and lost[0][1]:
             position, data = lost[0]
             torn_at = random.randint(0, len(data))
-            # Some file systems have the new size on disk before the new bytes: a tail of zeros.
+            # Some file systems store the new size before the new bytes: a tail of zeros.
             rest = bytes(len(data) - torn_at) if random.random() < 0.3 else b""
             self.apply(position, data[:torn_at] + rest)
         self.synced, self.unsynced = bytes(self.data), []
@@ -68,7 +68,7 @@ class Directory:
 
 
 class SimulatedFile:
-    """A handle; it dies with the process that opened it."""
+    """A file handle, which is invalid after the end of the process that opened it."""
 
     def __init__(self, storage: "SimulatedStorage", contents: Contents) -> None:
         self._storage = storage
@@ -91,7 +91,7 @@ class SimulatedFile:
         try:
             self._call("write")
         except OSError:
-            # ENOSPC and EIO come after part of the bytes have gone out.
+            # ENOSPC and EIO occur after a part of the bytes was written.
             torn = data[: self._storage.random.randint(0, len(data))]
             self._contents.apply(position, torn)
             self._contents.unsynced.append((position, torn))
@@ -122,7 +122,7 @@ class SimulatedFile:
         self._contents.is_locked = self._holds_lock = True
 
     def __del__(self) -> None:
-        # Only the holder of a lock is ever asked to let go of it.
+        # Only the holder of a lock releases it.
         if self._holds_lock:
             self._contents.is_locked = False
 
@@ -138,18 +138,18 @@ class SimulatedStorage:
         self._remaining: int | None = None
         self._error = errno.EIO
 
-    # What the tests do to it.
+    # For tests.
 
     def fail_after(self, calls: int, error: int = errno.EIO) -> None:
-        """Let some more calls through, then fail all."""
+        """Allow some more calls, then fail all."""
         self._remaining, self._error = calls, error
 
     def heal(self) -> None:
-        """Fail no more."""
+        """Stop failing."""
         self._remaining = None
 
     def crash(self, *, keep_unsynced: bool) -> None:
-        """End the process, by a kill or with the power."""
+        """End the process, by a kill or by a power failure."""
         self.generation += 1
         self._remaining = None
         self._unlock(self.root)

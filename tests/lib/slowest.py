@@ -1,4 +1,4 @@
-"""Print where the last `make test` spent its time: its slowest tests and its slowest files."""
+"""Print the slowest tests and the slowest files of the last `make test`."""
 
 import sys
 from collections import Counter
@@ -10,7 +10,7 @@ SHOWN = 20
 
 
 def slowest(reports: Iterable[str]) -> list[str]:
-    """Give the lines to print for reports in JUnit's format."""
+    """Return the lines to print for reports in JUnit's format."""
     tests: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for case in cases_of(reports):
@@ -29,7 +29,7 @@ def slowest(reports: Iterable[str]) -> list[str]:
 
 
 def cases_of(reports: Iterable[str]) -> Iterator[ElementTree.Element]:
-    """Give every test of the reports."""
+    """Yield every test in the reports."""
     for report in reports:
         yield from ElementTree.fromstring(report).iter("testcase")
 

@@ -1,4 +1,4 @@
-"""What Spark tests share: the connector's jars, records in Kafka, readers of both formats."""
+"""For Spark tests: the connector's jars, records in Kafka, readers of both formats."""
 
 import shutil
 import subprocess
@@ -20,12 +20,12 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Settings for sessions with a few rows, as the job has them: code for a query is written and
-compiled, and its stages are planned again, for longer than it takes to do without."""
+"""Settings for sessions with a few rows, for which generated code and adaptive planning take
+longer than they save."""
 
 
 def connector_jars() -> list[str]:
-    """Return the official connector's jars, fetched if need be; none when that is not possible."""
+    """Return the official connector's jars, and fetch them if necessary; empty if impossible."""
     with one_at_a_time("spark-jars"):
         if len(list(JARS_FOLDER.glob("*.jar"))) < JAR_COUNT and shutil.which("mvn"):
             subprocess.run(
@@ -36,7 +36,7 @@ def connector_jars() -> list[str]:
 
 
 def source_options(servers: str, topic: str, **more: object) -> dict[str, str]:
-    """Return options as both formats take them."""
+    """Return options for both formats."""
     return {
         "kafka.bootstrap.servers": servers,
         "subscribe": topic,
@@ -46,7 +46,7 @@ def source_options(servers: str, topic: str, **more: object) -> dict[str, str]:
 
 
 def create_topic(servers: str, topic: str, partitions: int, **config: str) -> None:
-    """Create a topic and wait until it is there."""
+    """Create a topic and wait until it exists."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     settings = {name.replace("_", "."): value for name, value in config.items()}
     new = NewTopic(topic, partitions, 1, config=settings)

@@ -1,4 +1,4 @@
-"""Stock admin clients behind one small interface, each used the way its own users use it."""
+"""Unmodified admin clients behind one small interface, each used as its users use it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ class ConfluentAdmin:
         bootstrap: str,
         use: Callable[[confluent_kafka.admin.AdminClient], dict[object, Any]],
     ) -> Any:
-        # The client must live until its answer is there.
+        # The client must exist until its answer arrives.
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
         (future,) = use(admin).values()
         return future.result(TIMEOUT_SECONDS)

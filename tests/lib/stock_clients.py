@@ -1,4 +1,4 @@
-"""Stock Kafka clients behind one small interface, each used the way its own users use it."""
+"""Unmodified Kafka clients behind one small interface, each used as its users use it."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 30
 
 
 class Record(NamedTuple):
-    """What goes in and must come out."""
+    """The records that are produced and must be consumed."""
 
     key: bytes | None
     value: bytes | None
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
 
 class StockClient(Protocol):
-    """Produce with a codec and acks=all; consume as a member of a group until `count` are there."""
+    """Produce with a codec and acks=all; consume as a group member until `count` have arrived."""
 
     codecs: Sequence[str]
 
@@ -126,7 +126,7 @@ class ConfluentClient:
 
 
 class KafkaPythonClient:
-    # Its snappy, lz4 and zstd need C libraries of their own, which are not among our dependencies.
+    # Its snappy, lz4 and zstd need other C libraries, which are not dependencies of Millrace.
     codecs = ("none", "gzip")
 
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry's spans: OTLP over HTTP, kept in memory."""
+"""A collector of OpenTelemetry spans: OTLP over HTTP, stored in memory."""
 
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class TraceCollector:
-    """Spans by the name of the service that sent them."""
+    """The spans by the name of the sending service."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -1,7 +1,7 @@
-"""Codecs whose memory is traced, at a twentieth of what that takes.
+"""Codecs with traced memory, at a twentieth of the usual time.
 
-For every allocation tracemalloc asks for the line, and Python reads a function's table of lines
-from its start to find it: a codec is one long function, and that was nearly all of a test's time.
+For every allocation tracemalloc needs the line, and Python reads a function's line table from its
+start to find it. A codec is one long function, so this would take nearly all of a test's time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def codecs_without_lines(codecs: Iterable[Callable[..., Any]]) -> Iterator[None]:
-    """Take the tables of lines from some codecs, and give them back."""
+    """Remove the line tables of some codecs, and restore them."""
     functions = [codec for codec in codecs if isinstance(codec, FunctionType)]
     whole = [(function, function.__code__) for function in dict.fromkeys(functions)]
     for function, code in whole:

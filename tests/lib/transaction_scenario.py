@@ -1,6 +1,6 @@
-"""A transaction shard as its tests drive it: requests in, answers and markers out.
+"""A transaction shard for tests: it gets requests, and returns answers and markers.
 
-Everything is committed at once. What the shard writes is kept, so that it can be loaded again.
+All records are committed at once. They are stored, so that another shard can load them.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ ID = "copier"
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OFFSETS = TopicPartition("__consumer_offsets", 7)
 V1, V2 = 4, 5
-"""The versions of EndTxn with which clients of both transaction versions end theirs."""
+"""The versions of EndTxn of clients with both transaction versions."""
 
 
 class Scenario:
@@ -54,7 +54,7 @@ class Scenario:
         )
 
     def reload(self) -> None:
-        """Load the shard anew, as another broker does; its markers begin again."""
+        """Load the records into a new shard, like another broker; its markers begin again."""
         self.markers.clear()
         self.shard = self.new_shard()
         for key, value in self.log:
@@ -69,7 +69,7 @@ class Scenario:
         return self.answer
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, with everything that is due meanwhile."""
+        """Advance the time, and run everything that is due."""
         end_ms = self.now_ms + milliseconds
         while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
@@ -80,7 +80,7 @@ class Scenario:
         return self.shard.state.transactions[transactional_id]
 
     def force(self, **changes: Any) -> None:
-        """Put a transaction into a state that takes long to reach."""
+        """Set a transaction to a state that takes long to reach."""
         self.shard.state.put(ID, replace(self.transaction(), **changes))
 
     # --- requests ---
@@ -164,13 +164,13 @@ class Scenario:
         return int(answer.error_code)
 
     def ended(self, producer: tuple[int, int], **more: Any) -> tuple[int, int]:
-        """End the transaction; return who its producer is now."""
+        """End the transaction; return the new producer id and epoch."""
         code = self.end(producer, **more)
         assert code == ErrorCode.NONE, ErrorCode(code)
         return self.answer.producer_id, self.answer.producer_epoch
 
     def write_markers(self) -> None:
-        """Have every marker written that is asked for."""
+        """Write all requested markers."""
         markers, self.markers = self.markers, []
         for each in markers:
             self.take(self.shard.markers_written(each, each.partitions, self.now))

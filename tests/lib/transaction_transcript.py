@@ -1,24 +1,24 @@
-"""Conversations with a transaction coordinator as text: requests of producers, what came of them.
+"""Transcripts of requests to a transaction coordinator, and their effects.
 
-A line is a command; the indented lines under it are what it caused. Those are written by running
-the transcript (`REWRITE=1`), and read before they are committed.
+A line is a command; the indented lines under it are its effects. Effects are written by a run of
+the transcript with `REWRITE=1`, and must be read before they are committed.
 
-    init a                     a producer begins; its id and epoch are used from then on
-    init a again               it asks for its next epoch, with those it has (KIP-360)
+    init a                     initializes a producer; later commands use its id and epoch
+    init a again               requests the next epoch, with the current one (KIP-360)
     add a t-0 t-1              partitions, by the producer (v3)
-    add a t-0 v=5              by a leader on its behalf; `verify` only asks
+    add a t-0 v=5              by a leader on its behalf; `verify` only verifies
     offsets a                  the offsets of its group
-    end a commit v=5           v4 keeps the epoch, v5 raises and answers it
-    end a commit v=5 at=0      the same, sent with another epoch: late, or repeated
-    lost ...                   whatever it is, its answer is lost: the producer learns nothing
-    written t-0                markers that their leaders have written; without names, all
+    end a commit v=5           v4 keeps the epoch, v5 raises it and returns it
+    end a commit v=5 at=0      the same with another epoch: late, or repeated
+    lost ...                   any command whose answer is lost, so the producer does not change
+    written t-0                the markers of these partitions are written; without names, all
     wait 90                    seconds pass
     reload                     the coordinator is killed; another one loads the log
     forget                     its last record was not replicated when it was killed
 
-All use the transactional id `copier`. A producer that has not begun asks with an id that nobody
-has. `Asked` says only what was answered, with producer ids by their order, so that its transcripts
-can be recorded from a broker.
+All producers use the transactional id `copier`. A producer without `init` uses an unknown producer
+id. `Asked` shows only the answers, with producer ids by their order, so that its transcripts can be
+recorded from a broker.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ NOBODY = (999_999, 0)
 
 
 class Player:
-    """Runs a transcript against a shard of its own."""
+    """Runs a transcript against a new shard."""
 
     def __init__(self, scenario: Any = None) -> None:
         self.scenario = scenario or Scenario()
@@ -52,7 +52,7 @@ class Player:
         self._log_length = 0
 
     def play(self, text: str) -> str:
-        """Return the transcript with what happens now."""
+        """Return the transcript with the effects of this run."""
         lines: list[str] = []
         for line in text.splitlines():
             if line.startswith("    "):
@@ -159,7 +159,7 @@ class Player:
 
 
 class Asked(Player):
-    """Tells only the answers, as a broker can be asked for them too."""
+    """Shows only the answers, which can also be recorded from a broker."""
 
     def __init__(self, scenario: Any = None) -> None:
         super().__init__(scenario)
@@ -177,7 +177,7 @@ class Asked(Player):
 
 
 class BrokerScenario:
-    """A broker, asked for what a `Scenario` asks its shard."""
+    """A broker, with the interface of a `Scenario`."""
 
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         self.connection = RawConnection(bootstrap)
@@ -251,7 +251,7 @@ class BrokerScenario:
         return int(self._ask(ApiKey.END_TXN, version, request).error_code)
 
     def write_markers(self) -> None:
-        """Wait until the broker has written them."""
+        """Wait until the broker has written the markers."""
         request = DescribeTransactionsRequest(transactional_ids=[self._name])
 
         def is_complete() -> bool:
@@ -265,17 +265,17 @@ class BrokerScenario:
 
 
 def partition_of(name: str) -> TopicPartition:
-    """Read `t-0`."""
+    """Parse `t-0`."""
     topic, _, number = name.rpartition("-")
     return TopicPartition(topic, int(number))
 
 
 def names_of(partitions: object) -> str:
-    """Write partitions in their order."""
+    """Return partitions as sorted text."""
     assert isinstance(partitions, tuple | frozenset)
     return " ".join(str(each) for each in sorted(partitions))
 
 
 def named(code: int) -> str:
-    """Give the name of an error."""
+    """Return the name of an error."""
     return ErrorCode(code).name

@@ -1,4 +1,4 @@
-"""Transactions by unmodified clients: the same plan, each in its own words."""
+"""Transactions with unmodified clients: each implements the same plan with its own API."""
 
 import asyncio
 import time
@@ -17,13 +17,13 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 GIVE_UP_SECONDS = 60
 SESSION_MS, HEARTBEAT_MS = 3_000, 500
-"""Of copiers: one that is killed is a member for so long, and who takes its place waits for it."""
+"""The session timeout of copiers: the replacement of a killed one waits for it."""
 SHORT_SESSIONS = {"group_min_session_timeout_ms": SESSION_MS}
-"""What brokers are told, which by themselves allow no such session."""
+"""Settings of brokers that allow such a short session."""
 
 
 class Planned(NamedTuple):
-    """One transaction: what is written to which partition, and how it ends."""
+    """One transaction: the records for each partition, and its end."""
 
     values: tuple[tuple[int, bytes], ...]
     is_commit: bool
@@ -31,7 +31,7 @@ class Planned(NamedTuple):
 
 Transact = Callable[[str, str, str, Sequence[Planned]], None]
 IsDone = Callable[[int], bool]
-"""Told how many records are copied: whether these are all."""
+"""Gets the number of copied records; returns whether all are copied."""
 Copy = Callable[[str, str, str, IsDone], None]
 
 
@@ -44,7 +44,7 @@ def with_confluent_kafka(
         producer.begin_transaction()
         for partition, value in planned.values:
             producer.produce(topic, value, partition=partition)
-        # Without it librdkafka throws away what it has not sent yet.
+        # Without a flush librdkafka drops records that it has not sent yet.
         producer.flush(GIVE_UP_SECONDS)
         if planned.is_commit:
             producer.commit_transaction(GIVE_UP_SECONDS)
@@ -55,7 +55,7 @@ def with_confluent_kafka(
 def confluent_producer(
     bootstrap: str, transactional_id: str, **settings: object
 ) -> confluent_kafka.Producer:
-    """Make a producer that has begun."""
+    """Return an initialized producer."""
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -117,7 +117,7 @@ TRANSACT: dict[str, Transact] = {
 
 
 def read(bootstrap: str, topic: str, count: int, isolation_level: str) -> list[bytes]:
-    """Read from the beginning until there is so much and every partition's end has come."""
+    """Read from the beginning until so many records, and the end of every partition."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -295,13 +295,13 @@ REFUSED = (
     kafka.errors.KafkaError,
     aiokafka.errors.KafkaError,
 )
-"""What a client may be told while brokers die."""
+"""The errors that a client may get while brokers die."""
 
 
 def keep_copying(
     name: str, bootstrap: str, source: str, sink: str, copied: "Synchronized[int]", end: Event
 ) -> None:
-    """Copy until told to end, in a separate process; a copier that is refused starts again.
+    """Copy until stopped, in a separate process; a refused copier starts again.
 
     The new copier has the same transactional id, and fences the old one. The copied records are
     counted in `copied`, for the other processes.

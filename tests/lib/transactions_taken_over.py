@@ -1,9 +1,9 @@
-"""Transactions of which another broker takes over the disk, in each state they can be left in.
+"""Transactions in each state at which a broker may end, taken over by another broker with its disk.
 
-Every broker in turn commits one transaction, leaves one open, and is killed with one about to be
-committed. It cannot be killed at just that moment, so the last is made of one that was left open:
-the byte that says so in its last record is changed, and the checksum with it. The next broker must
-remember the first, let its producer go on with the second, and complete the third by itself.
+Every broker in turn commits one transaction, leaves one open, and is killed with one in the state
+"prepare commit". It cannot be killed exactly at that moment, so the third is made from an open one:
+the byte of the state in its last record, and the checksum, are changed. The next broker must know
+the first, let its producer continue the second, and complete the third by itself.
 """
 
 import struct
@@ -22,9 +22,9 @@ from tests.lib.waiting import until
 
 FOR_LONG_MS = 600_000
 ONGOING, PREPARE_COMMIT = 1, 2  # as `__transaction_state` has them
-STATUS_AT = struct.calcsize(">hqhi")  # in a value: behind its version, producer and time-out
+STATUS_AT = struct.calcsize(">hqhi")  # in a value: after its version, producer and timeout
 CRC_AT, UNDER_CRC_AT = 17, 21  # in a batch
-END_TXN_OF_OLD, PRODUCE_OF_OLD = 4, 9  # versions that say all themselves
+END_TXN_OF_OLD, PRODUCE_OF_OLD = 4, 9  # versions with all fields
 Producer = tuple[int, int]
 
 
@@ -33,7 +33,7 @@ def name(what: str, run: int) -> str:
 
 
 class TransactionsTakenOver:
-    """Goes with a folder from one broker to the next."""
+    """The check of a folder that one broker after another uses."""
 
     def __init__(self, bootstrap: str) -> None:
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
@@ -44,7 +44,7 @@ class TransactionsTakenOver:
         self._committed: list[bytes] = []
 
     def go_on(self, bootstrap: str, run: int) -> None:
-        """Find what the run before has left, and leave the same for the next."""
+        """Check the state from the previous run, and leave the same for the next one."""
         with RawConnection(bootstrap, GIVE_UP_SECONDS) as connection:
             asks = Asks(connection)
             until(lambda: asks.has_coordinators(1, [name("committed", run)]))
@@ -58,7 +58,7 @@ class TransactionsTakenOver:
         assert sorted(found) == sorted(committed)
 
     def prepare(self, folder: Path, run: int) -> None:
-        """Have the broker, which has stopped, killed when it was about to commit."""
+        """Change the files of the stopped broker as if it was killed during a commit."""
         changed = [
             change_status(path, name("prepared", run))
             for path in folder.glob("__transaction_state-*/*.log")
@@ -98,7 +98,7 @@ class TransactionsTakenOver:
 
 
 def change_status(path: Path, transactional_id: str) -> bool:
-    """Have the last record of an open transaction say that it is about to be committed."""
+    """Change the last record of an open transaction to the state "prepare commit"."""
     log = bytearray(path.read_bytes())
     key = encode_struct(TransactionLogKey(transactional_id=transactional_id), 0)
     key_at = log.rfind(bytes(2) + key)

@@ -1,4 +1,4 @@
-"""Cases for transformations, and what ours make of them, as RunTransforms.java tells it."""
+"""Cases for transformations, and Millrace's results in the format of RunTransforms.java."""
 
 import json
 import random
@@ -106,7 +106,7 @@ _TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "s
 
 
 def _of_parts() -> Iterator[tuple[str, dict[str, str]]]:
-    """Give the transformations for keys and values, with settings."""
+    """Yield the transformations for keys and values, with settings."""
     for kind in _TYPES:
         yield "Cast", {"spec": kind}
         yield "Cast", {"spec": f"id:{kind},big:{kind}"}
@@ -209,12 +209,12 @@ _USUAL = {
     "price": "decimal",
     "written": "string",
 }
-"""The fields that settings speak of, and of which type they are more often than not."""
+"""The fields in settings, and their most frequent types."""
 _TOPICS = ("orders-7", "orders", "o", "a-b-c", "ORDERS-7", "")
 
 
 def cases() -> list[Case]:
-    """Give every transformation's settings with every value."""
+    """Yield every transformation's settings with every value."""
     made = []
     for part in ("Key", "Value"):
         for name, config in _of_parts():
@@ -222,7 +222,7 @@ def cases() -> list[Case]:
                 other = json.dumps({"schema": None, "payload": None}) if schemas else None
                 halves = (value, other) if part == "Key" else (other, value)
                 made.append(_case(f"{name}${part}", config, schemas, *halves))
-        # The key's and the value's half are the same code: a few settings are enough.
+        # The classes for key and value share their code, so a few settings are enough.
         made = made if part == "Value" else made[::7]
     for name, config in _OTHERS:
         made += [_case(name, config, schemas, None, value) for schemas, value in VALUES]
@@ -230,7 +230,7 @@ def cases() -> list[Case]:
 
 
 def generated_cases(seed: int, count: int) -> list[Case]:
-    """Give as many records for each transformation and predicate, with any of its settings."""
+    """Yield so many records for each transformation and predicate, with any of its settings."""
     source = random.Random(seed)
     settings: dict[str, list[dict[str, str]]] = {}
     for name, config in _of_parts():
@@ -312,10 +312,10 @@ def _case(
 
 
 def ours(case: Case) -> dict[str, Any]:
-    """Return what becomes of a case's record, or the error."""
+    """Return the result of a case's record, or the error."""
     try:
         return _applied(case)
-    # What it is called is compared.
+    # The name of the error is compared.
     except KafkaException as error:
         return {"error": type(error).__name__, "message": str(error)}
 
@@ -383,10 +383,10 @@ _KINDS = {"ConfigException", "DataException", "SchemaBuilderException"}
 
 
 def is_same(case: Case, theirs: dict[str, Any], our: dict[str, Any]) -> bool:
-    """Tell whether two answers are the same: in bytes with schemas, else in what they say.
+    """Return whether two results are equal: as bytes with schemas, otherwise by content.
 
-    Without schemas an object is a map, and Java's have no order. Where Kafka's code breaks with an
-    exception of Java's own, ours has to refuse.
+    Without schemas an object is a map, and Java's maps have no order. If Kafka's code fails with a
+    Java exception, Millrace must refuse the record.
     """
     if "error" in theirs:
         return "error" in our and (theirs["error"] not in _KINDS or theirs["error"] == our["error"])
@@ -394,7 +394,7 @@ def is_same(case: Case, theirs: dict[str, Any], our: dict[str, Any]) -> bool:
 
 
 def _comparable(case: Case, answer: dict[str, Any]) -> dict[str, Any]:
-    # A cast makes floats of numbers that Java before 19 writes in more digits (JDK-4511638).
+    # A cast makes floats from numbers, which Java before 19 writes with more digits (JDK-4511638).
     if case["schemas"] and "Cast" not in case["type"]:
         return answer
     parts = {part: sorted_json(answer[part]) for part in ("key", "value") if part in answer}

@@ -1,4 +1,4 @@
-"""Waiting for what must come to be, however loaded the machine is."""
+"""Wait for conditions in a way that does not depend on the load of the machine."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ def until(
     *,
     shown: Callable[[], object] = lambda: "it did not happen in time",
 ) -> None:
-    """Wait until the condition holds; it is an error, told by `shown`, when it never does.
+    """Wait until the condition holds; otherwise fail with the text of `shown`.
 
-    It is asked for more and more seldom: what takes long would take longer if many asked.
+    The pauses between checks grow, because many checks would slow down the machine.
     """
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE_SECONDS
@@ -26,7 +26,7 @@ def until(
 
 
 def until_passed(check: Callable[[], None], seconds: float) -> None:
-    """Wait until what is checked is so; raises what the last look has found when it never is."""
+    """Repeat a check until it succeeds; raise the error of the last one if it never does."""
     deadline = time.monotonic() + seconds
     while True:
         try:
