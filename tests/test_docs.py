@@ -13,6 +13,7 @@ DOCUMENTS = sorted(
 )
 PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|toml|json|sh|yml|txt|css|proto|avsc))`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"^ {4}.*$", re.MULTILINE)
 EXAMPLES = ("services/greetings/",)
 """What a reader is told to make."""
 
@@ -20,7 +21,7 @@ EXAMPLES = ("services/greetings/",)
 def named(document: Path) -> Iterator[str]:
     text = document.read_text(encoding="utf-8")
     yield from PATH.findall(text)
-    yield from (link for link in LINK.findall(text) if "://" not in link)
+    yield from (link for link in LINK.findall(CODE.sub("", text)) if "://" not in link)
 
 
 def exists(name: str, document: Path) -> bool:
