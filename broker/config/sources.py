@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from broker.config.internal_settings import INTERNAL_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.errors import ErrorCode, KafkaError
 
@@ -63,6 +64,9 @@ def collect_settings(
         if not equals:
             raise invalid(f"--override takes name=value, not {override!r}")
         settings[name.strip()] = value.strip()
+    for name in sorted(settings.keys() & INTERNAL_SETTINGS):
+        log.warning("ignored: %s is internal to Apache Kafka and means nothing here", name)
+        del settings[name]
     for name in settings:
         validate_name(name)
     return settings

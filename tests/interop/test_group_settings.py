@@ -6,9 +6,17 @@ from importlib import import_module
 import confluent_kafka.admin
 import pytest
 
+from broker.cli import client_metrics
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.settings import admin_settings
 from broker.cli.configs import main
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -16,6 +24,7 @@ from broker.protocol.messages.offset_commit import (
 )
 from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from broker.server.clock import SystemClock
+from broker.server.cluster.resources import CLIENT_METRICS, GROUP
 from millrace.testing import LocalBroker
 from tests.lib.coordinator_requests import TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
@@ -139,3 +148,36 @@ def test_a_broker_that_is_not_there_is_told_at_once(
     assert status == 1
     assert "There is no node 99, or it is down. There are: 1." in capsys.readouterr().err
     assert clock.now_ms() - start_ms < 10_000
+
+
+def described(bootstrap: str) -> list[object]:
+    """Give a group and a subscription a setting each; return what is described of them all."""
+    client_metrics.main(
+        ["--bootstrap-server", bootstrap, "--alter", "--name", "some", "--interval", "1000"]
+    )
+    main(
+        f"--bootstrap-server {bootstrap} --alter --entity-type groups --entity-name described "
+        "--add-config share.auto.offset.reset=earliest,streams.num.standby.replicas=1".split()
+    )
+    wanted = (
+        *((GROUP, name) for name in ("described", "unheard-of", "")),
+        *((CLIENT_METRICS, name) for name in ("some", "none", "")),
+    )
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in wanted
+        ],
+        include_synonyms=True,
+    )
+    with AdminClient(admin_settings(bootstrap, None, None)) as client:
+        results = client.ask(request, DescribeConfigsResponse).results
+    for result in results:
+        result.configs.sort(key=lambda config: config.name)
+    return list(results)
+
+
+def test_all_settings_of_groups_and_subscriptions_are_described_as_by_kafka(
+    apache_kafka: str,
+) -> None:
+    with LocalBroker() as broker:
+        assert described(broker.bootstrap_servers) == described(apache_kafka)

@@ -5,9 +5,19 @@ from dataclasses import dataclass, field
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import DYNAMIC_SETTINGS
-from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.known_settings import KNOWN_SETTINGS, KnownSetting
 from broker.log.config import TOPIC_SETTINGS, format_value
-from broker.server.cluster.resources import GROUP
+from broker.metadata.control.settings.client_metrics import (
+    DEFAULT_INTERVAL_MS,
+    INTERVAL,
+    MATCH,
+    METRICS,
+)
+from broker.metadata.control.settings.groups import (
+    GROUP_DEFAULTS,
+    GROUP_SETTINGS,
+    RENEW_IS_ENABLED,
+)
 
 DYNAMIC_TOPIC_CONFIG = 1
 DYNAMIC_BROKER_CONFIG = 2
@@ -88,34 +98,38 @@ def describe_broker(
     static: BrokerConfig, for_all: Mapping[str, str], own: Mapping[str, str]
 ) -> list[DescribedConfig]:
     """Return every known broker setting: its value, and every source it could come from."""
-    described = []
-    for known in KNOWN_SETTINGS.values():
-        is_sensitive = known.type == "PASSWORD"
-        places = [
-            (DYNAMIC_BROKER_CONFIG, own),
-            (DYNAMIC_DEFAULT_BROKER_CONFIG, for_all),
-            (STATIC_BROKER_CONFIG, static.given),
-        ]
-        synonyms = [
-            DescribedSynonym(known.name, None if is_sensitive else place[known.name], source)
-            for source, place in places
-            if known.name in place
-        ]
-        if known.default is not None:
-            synonyms.append(DescribedSynonym(known.name, known.default, DEFAULT_CONFIG))
-        first = synonyms[0] if synonyms else DescribedSynonym(known.name, None, DEFAULT_CONFIG)
-        described.append(
-            DescribedConfig(
-                name=known.name,
-                value=None if is_sensitive else first.value,
-                source=first.source,
-                config_type=CONFIG_TYPES[known.type],
-                is_read_only=known.name not in DYNAMIC_SETTINGS,
-                is_sensitive=is_sensitive,
-                synonyms=synonyms,
-            )
-        )
-    return described
+    return [_describe_known(known, static, for_all, own) for known in KNOWN_SETTINGS.values()]
+
+
+def _describe_known(
+    known: KnownSetting,
+    static: BrokerConfig,
+    for_all: Mapping[str, str],
+    own: Mapping[str, str],
+) -> DescribedConfig:
+    is_sensitive = known.type == "PASSWORD"
+    places = [
+        (DYNAMIC_BROKER_CONFIG, own),
+        (DYNAMIC_DEFAULT_BROKER_CONFIG, for_all),
+        (STATIC_BROKER_CONFIG, static.given),
+    ]
+    synonyms = [
+        DescribedSynonym(known.name, None if is_sensitive else place[known.name], source)
+        for source, place in places
+        if known.name in place
+    ]
+    if known.default is not None:
+        synonyms.append(DescribedSynonym(known.name, known.default, DEFAULT_CONFIG))
+    first = synonyms[0] if synonyms else DescribedSynonym(known.name, None, DEFAULT_CONFIG)
+    return DescribedConfig(
+        name=known.name,
+        value=None if is_sensitive else first.value,
+        source=first.source,
+        config_type=CONFIG_TYPES[known.type],
+        is_read_only=known.name not in DYNAMIC_SETTINGS,
+        is_sensitive=is_sensitive,
+        synonyms=synonyms,
+    )
 
 
 def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig]:
@@ -132,16 +146,47 @@ def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig
     ]
 
 
-def describe_others(resource_type: int, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return the settings of client metrics or a group: they are stored, and not used here."""
-    source = DYNAMIC_GROUP_CONFIG if resource_type == GROUP else DYNAMIC_CLIENT_METRICS_CONFIG
+def describe_group(
+    static: BrokerConfig,
+    for_all: Mapping[str, str],
+    of_broker: Mapping[str, str],
+    own: Mapping[str, str],
+) -> list[DescribedConfig]:
+    """Return every group setting: its own value, else the broker's, else the default."""
+    described = []
+    for name in sorted(GROUP_SETTINGS):
+        known = KNOWN_SETTINGS.get(f"group.{name}")
+        if known is None:
+            kind = "BOOLEAN" if name == RENEW_IS_ENABLED else "STRING"
+            config = DescribedConfig(name, GROUP_DEFAULTS[name], DEFAULT_CONFIG, CONFIG_TYPES[kind])
+            config.synonyms.append(DescribedSynonym(name, config.value, DEFAULT_CONFIG))
+        else:
+            config = _describe_known(known, static, for_all, of_broker)
+            config.name, config.is_read_only = name, False
+        described.append(_with_own(config, own, DYNAMIC_GROUP_CONFIG))
+    return described
+
+
+def describe_client_metrics(own: Mapping[str, str]) -> list[DescribedConfig]:
+    """Return every setting of a subscription to client metrics."""
+    defaults = (
+        (INTERVAL, str(DEFAULT_INTERVAL_MS), "INT"),
+        (MATCH, "", "LIST"),
+        (METRICS, "", "LIST"),
+    )
     return [
-        DescribedConfig(
-            name,
-            value,
-            source,
-            CONFIG_TYPES["STRING"],
-            synonyms=[DescribedSynonym(name, value, source)],
+        _with_own(
+            DescribedConfig(name, default, DEFAULT_CONFIG, CONFIG_TYPES[kind]),
+            own,
+            DYNAMIC_CLIENT_METRICS_CONFIG,
         )
-        for name, value in sorted(own.items())
+        for name, default, kind in defaults
     ]
+
+
+def _with_own(config: DescribedConfig, own: Mapping[str, str], source: int) -> DescribedConfig:
+    """Give a setting the value that its group or subscription has for it, if it has one."""
+    if config.name in own:
+        config.value, config.source = own[config.name], source
+        config.synonyms.insert(0, DescribedSynonym(config.name, config.value, source))
+    return config

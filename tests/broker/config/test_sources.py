@@ -87,6 +87,14 @@ def test_an_unknown_variable_is_passed_by_with_a_warning(
     assert "KAFKA_HEAP_OPTS" not in caplog.text
 
 
+def test_a_setting_that_kafka_calls_internal_is_passed_by_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = collect(overrides=("unstable.api.versions.enable=true", "node.id=2"))
+    assert given == {"node.id": "2"}
+    assert "unstable.api.versions.enable is internal to Apache Kafka" in caplog.text
+
+
 def test_variables_name_settings_as_in_kafkas_images() -> None:
     environment = {"KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false", "KAFKA_LOG_RETENTION_MS": "5"}
     assert collect(environment=environment) == {

@@ -35,11 +35,14 @@ GROUP_LIMITS: Final[dict[str, GroupLimit]] = {
     "streams.initial.rebalance.delay.ms": GroupLimit(0, 2**31 - 1, 3_000),
 }
 """The numbers, with the bounds and defaults of Kafka."""
+RENEW_IS_ENABLED: Final = "share.renew.acknowledge.enable"
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "share.isolation.level": ("read_uncommitted", "read_committed"),
-    "share.renew.acknowledge.enable": ("true", "false"),
+    RENEW_IS_ENABLED: ("true", "false"),
 }
 RESET: Final = "share.auto.offset.reset"
+GROUP_DEFAULTS: Final = {name: choices[0] for name, choices in CHOICES.items()} | {RESET: "latest"}
+"""The values of a group without its own, where no setting of the broker gives them."""
 GROUP_SETTINGS: Final = frozenset({*GROUP_LIMITS, *CHOICES, RESET})
 
 

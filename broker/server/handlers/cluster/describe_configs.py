@@ -18,7 +18,8 @@ from broker.server.cluster.described_configs import (
     DescribedConfig,
     describe_broker,
     describe_broker_defaults,
-    describe_others,
+    describe_client_metrics,
+    describe_group,
     describe_topic,
 )
 from broker.server.cluster.dynamic_settings import DynamicSettings
@@ -71,25 +72,34 @@ class DescribeConfigs:
 
     def _describe(self, resource: DescribeConfigsResource) -> list[DescribedConfig]:
         name = resource.resource_name
+        configs = self._metadata.image.configs
         match resource.resource_type:
             case resources.TOPIC:
                 validate_topic_name(name)
                 self._metadata.image.topics.named(name)
-                own = self._metadata.image.configs.settings_of(TOPIC, name)
+                own = configs.settings_of(TOPIC, name)
                 return describe_topic(self._settings.current, own)
             case resources.BROKER:
-                for_all = self._metadata.image.configs.settings_of(BROKER, "")
+                for_all = configs.settings_of(BROKER, "")
                 if name == "":
                     return describe_broker_defaults(for_all)
                 self._validate_broker_name(name)
-                own = self._metadata.image.configs.settings_of(BROKER, name)
+                own = configs.settings_of(BROKER, name)
                 return describe_broker(self._settings.static, for_all, own)
             case resources.BROKER_LOGGER:
                 self._validate_broker_name(name)
                 return describe_loggers()
-            case resources.CLIENT_METRICS | resources.GROUP:
-                own = self._metadata.image.configs.settings_of(resource.resource_type, name)
-                return describe_others(resource.resource_type, own)
+            case resources.CLIENT_METRICS:
+                _check_named(name, "Client metrics subscription")
+                return describe_client_metrics(configs.settings_of(resources.CLIENT_METRICS, name))
+            case resources.GROUP:
+                _check_named(name, "Group")
+                return describe_group(
+                    self._settings.static,
+                    configs.settings_of(BROKER, ""),
+                    configs.settings_of(BROKER, str(self._settings.static.node_id)),
+                    configs.settings_of(resources.GROUP, name),
+                )
             case _:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}"
@@ -103,6 +113,11 @@ class DescribeConfigs:
                 ErrorCode.INVALID_REQUEST,
                 f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
             )
+
+
+def _check_named(name: str, what: str) -> None:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} name must not be empty")
 
 
 def _config(
@@ -126,9 +141,9 @@ def _config(
 
 
 def _documentation(config: DescribedConfig) -> str | None:
-    """Return a setting's documentation, or that of the broker's setting of the same name."""
+    """Return a setting's documentation, or that of the broker's setting for it."""
     if config.documentation is not None:
         return config.documentation
     from broker.config.setting_documentation import DOCUMENTATION  # large, and rarely requested
 
-    return DOCUMENTATION.get(config.name)
+    return DOCUMENTATION.get(config.name) or DOCUMENTATION.get(f"group.{config.name}")
