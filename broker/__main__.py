@@ -43,6 +43,7 @@ COMMANDS = {
     "e2e-latency": "measure the time from sending to receiving (kafka-e2e-latency)",
     "verifiable-producer": "produce numbers, told as JSON (kafka-verifiable-producer)",
     "verifiable-consumer": "consume, told as JSON (kafka-verifiable-consumer)",
+    "verifiable-share-consumer": "share, told as JSON (kafka-verifiable-share-consumer)",
 }
 
 

@@ -43,6 +43,7 @@ TOOLS = {
     "e2e-latency": "the time from sending to receiving (kafka-e2e-latency)",
     "verifiable-producer": "produce numbers, told as JSON (kafka-verifiable-producer)",
     "verifiable-consumer": "consume, told as JSON (kafka-verifiable-consumer)",
+    "verifiable-share-consumer": "consume in a share group, told as JSON",
     "storage": "format a node's directories, or tell what is in them (kafka-storage)",
     "dump-log": "print the files of a log directory (kafka-dump-log)",
 }

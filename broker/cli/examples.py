@@ -104,6 +104,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         f"millrace verifiable-consumer {_AT} --topic numbers --group-id readers --group-protocol "
         "consumer --max-messages 100",
     ),
+    "verifiable-share-consumer": (
+        f"millrace verifiable-share-consumer {_AT} --topic numbers --group-id packers",
+        f"millrace verifiable-share-consumer {_AT} --topic numbers --group-id packers "
+        "--acknowledgement-mode sync --offset-reset-strategy earliest --max-messages 100",
+    ),
     "producer-perf-test": (
         f"millrace producer-perf-test {_AT} --topic orders --num-records 100000 "
         "--record-size 1000 --throughput -1",

@@ -189,14 +189,7 @@ class _Run:
         if self._options.verbose:
             for (topic, partition), messages in consumed.items():
                 for one in messages:
-                    self._events.tell(
-                        "record_data",
-                        key=_text(one.key()),
-                        value=_text(one.value()),
-                        topic=topic,
-                        partition=partition,
-                        offset=one.offset(),
-                    )
+                    self._events.tell_record(one, topic, partition)
         summaries = [
             {
                 "topic": topic,
@@ -237,7 +230,3 @@ def _place(message: "confluent_kafka.Message") -> tuple[str, int]:
 
 def _offset(message: "confluent_kafka.Message") -> int:
     return message.offset() or 0
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")

@@ -1,5 +1,6 @@
 """Share groups with Apache Kafka's own tools: its consumer, and its administration."""
 
+import json
 import re
 import signal
 import subprocess
@@ -176,6 +177,40 @@ def test_our_share_consumers_do_what_apaches_do(broker: LocalBroker) -> None:
     numbers = re.compile(r"\d([\d:. -]*\d)?")
     shape = [numbers.sub("N", line) for line in their.output.splitlines()]
     assert [numbers.sub("N", line) for line in our.stdout.splitlines()] == shape
+
+
+@pytest.mark.parametrize("mode", ["auto", "sync", "async"])
+def test_a_verifiable_share_consumer_tells_what_apaches_tells(
+    broker: LocalBroker, mode: str
+) -> None:
+    broker.create_topic("jobs", 1)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(5):
+        producer.produce("jobs", b"job %d" % number, b"key")
+    assert producer.flush(30) == 0
+    to = ("--bootstrap-server", broker.bootstrap_servers, "--topic", "jobs", "--verbose")
+    more = ("--max-messages", "5", "--offset-reset-strategy", "earliest")
+    arguments = (*to, *more, "--acknowledgement-mode", mode, "--group-id")
+    (their,) = run_tools(
+        kafka_libs(), [Tool(f"{TOOLS}.VerifiableShareConsumer", (*arguments, "theirs"))]
+    )
+    our = program("verifiable-share-consumer", *arguments, "ours")
+    assert our.returncode == their.status == 0, our.stderr
+    assert events(our.stdout) == events(their.output)
+
+
+def events(output: str) -> dict[str, object]:
+    """Return the keys of each kind of event, in their order, and what the events say together."""
+    told = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    kinds: dict[str, object] = {event["name"]: list(event) for event in told}
+    for name in ("records_consumed", "offsets_acknowledged"):
+        parts = [part for event in told if event["name"] == name for part in event["partitions"]]
+        kinds[f"offsets of {name}"] = sorted(one for part in parts for one in part["offsets"])
+        kinds[f"parts of {name}"] = {tuple(part) for part in parts}
+    kinds["records"] = [
+        {**event, "timestamp": 0} for event in told if event["name"] == "record_data"
+    ]
+    return kinds
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,12 @@ import json
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from broker.server.clock import Clock
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 
 class Events:
@@ -19,6 +23,16 @@ class Events:
         print(json.dumps(event, separators=(",", ":"), ensure_ascii=False))
         sys.stdout.flush()
 
+    def tell_record(self, message: "Message", topic: str, partition: int) -> None:
+        self.tell(
+            "record_data",
+            key=_text(message.key()),
+            value=_text(message.value()),
+            topic=topic,
+            partition=partition,
+            offset=message.offset(),
+        )
+
 
 class StopRequest:
     """SIGINT and SIGTERM as a flag: whoever watches it has yet to print how it ended."""
@@ -30,3 +44,7 @@ class StopRequest:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.exit_status = 128 + number
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")

@@ -137,6 +137,12 @@ REFUSED = [
     ("e2e-latency", f"{NOWHERE.split()[1]} t 0 1 10", "must be a positive integer"),
     ("verifiable-producer", f"{NOWHERE} --topic t --acks 2", "invalid choice"),
     ("verifiable-consumer", f"{NOWHERE} --topic t", "arguments are required: --group-id"),
+    ("verifiable-share-consumer", f"{NOWHERE} --topic t", "arguments are required: --group-id"),
+    (
+        "verifiable-share-consumer",
+        f"{NOWHERE} --topic t --group-id g --acknowledgement-mode never",
+        "invalid choice",
+    ),
     ("share-groups", NOWHERE, "Command must include exactly one action: --list"),
     ("share-groups", "--list", 'Missing required argument "[bootstrap-server]"'),
     ("share-groups", f"{NOWHERE} --describe", "takes one of these options: [all-groups], [group]"),
