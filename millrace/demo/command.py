@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _log_to(file: Path) -> None:
-    """Keep what the Kafka client says of a broker that is away out of the demo's own output."""
+    """Keep the Kafka client's log messages about dead brokers out of the demo's output."""
     file.parent.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(
         filename=file, filemode="w", format="%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -62,7 +62,7 @@ async def _run(options: Options) -> int:
         return await demo
     except asyncio.CancelledError:
         sys.stdout.write("stopped\n")
-        # A demo that was asked to end after its orders was ended before.
+        # A demo that should end after its orders was interrupted before.
         return 130 if options.once else 0
 
 

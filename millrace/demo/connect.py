@@ -1,9 +1,9 @@
 """Connect in the demo: a worker between the shop's database, the topics, and files.
 
-Its connectors lie in `connectors/` as they are told to any worker; where things are they take from
-the worker's environment. Products, stock and customers come from the database into their compacted
-topics, orders go to Parquet files in a folder for each state, and to Elasticsearch where there is
-one.
+The configurations of its connectors are in `connectors/`; they take addresses from the worker's
+environment. The connectors copy products, stock and customers from the database to compacted
+topics, and write orders to Parquet files in a folder for each state, and to Elasticsearch if one is
+given.
 """
 
 import json
@@ -34,14 +34,14 @@ _WORKER = {
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What the connectors work on."""
+    """The database, the folder of files and the Elasticsearch of the connectors."""
 
     shop_url: str
     files: Path
     elasticsearch_url: str
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of which connectors' settings speak."""
+        """Return the environment variables that the connectors' settings use."""
         return {
             "SHOP_URL": self.shop_url,
             "FILES_URL": self.files.as_uri(),
@@ -49,21 +49,21 @@ class Places:
         }
 
     def directories(self) -> str:
-        """Return the directories whose files the connectors may use, as the worker is told."""
+        """Return the directories whose files the connectors may use."""
         found = [self.files.parent]
         if self.shop_url.startswith(_SQLITE):
             found.append(Path(self.shop_url.removeprefix(_SQLITE)).absolute().parent)
         return ",".join(dict.fromkeys(map(str, found)))
 
     def shown(self) -> dict[str, str]:
-        """Return what a person may want to look at, by name; no URL with a password in it."""
+        """Return the places to show to the user, by name, without passwords."""
         files = {"orders' files": str(self.files)}
         is_ours = self.shop_url.startswith(_SQLITE)
         return {"database": self.shop_url.removeprefix(_SQLITE), **files} if is_ours else files
 
 
 def connectors(elasticsearch_url: str) -> list[str]:
-    """Return the names of the connectors there are; an empty URL is no Elasticsearch."""
+    """Return the names of the connectors; an empty URL means no Elasticsearch."""
     return [*CONNECTORS, *([ELASTICSEARCH_CONNECTOR] if elasticsearch_url else [])]
 
 
@@ -79,7 +79,7 @@ def connector_config(name: str) -> dict[str, Any]:
 
 
 def why_no_worker(shop_url: str, elasticsearch_url: str) -> str | None:
-    """Return what the worker lacks here, None when it can run."""
+    """Return what is missing for the worker; None if it can run."""
     needed = {"authlib": "registry", "pyarrow": "object-store"}
     if shop_url.startswith("postgresql"):
         needed["psycopg"] = "postgresql"
@@ -90,7 +90,7 @@ def why_no_worker(shop_url: str, elasticsearch_url: str) -> str | None:
 
 
 def make_places(folder: Path, shop_url: str, elasticsearch_url: str) -> Places:
-    """Say where things are: what is not told is made anew in the demo's folder."""
+    """Return the places; those that are not given are created in the demo's folder."""
     orders, shop = folder.absolute() / "orders", folder.absolute() / "shop.sqlite"
     shutil.rmtree(orders, ignore_errors=True)
     shop.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ async def start_worker(
     registry_url: str,
     url: str,
 ) -> None:
-    """Start the worker; its properties and offsets are kept in `folder`."""
+    """Start the worker; its properties and offsets are in `folder`."""
     told = {
         "bootstrap.servers": bootstrap_servers,
         "value.converter.schema.registry.url": registry_url,
@@ -118,7 +118,7 @@ async def start_worker(
         *("start", str(_write_properties(folder, told))),
         *(str(connector_file(name)) for name in connectors(places.elasticsearch_url)),
         environment=places.environment(),
-        # Its offsets are in its file and in the topics: it goes on where it was.
+        # Its offsets are in its file and in the topics, so it continues from there.
         is_revived=True,
     )
 
@@ -126,7 +126,7 @@ async def start_worker(
 async def wait_until_there(
     kafka: KafkaAccess, product_ids: Iterable[str], customer_ids: Iterable[str]
 ) -> None:
-    """Return when products, their stock, and customers are in their topics."""
+    """Wait until products, stock and customers are in their topics."""
     products = set(product_ids)
     wanted = {"products": products, "warehouse-inventory": products, "customers": customer_ids}
     await wait_for_keys(kafka, wanted)

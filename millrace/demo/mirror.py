@@ -1,7 +1,7 @@
-"""A second cluster in the demo (`MIRROR=1`): one broker, and a mirror that keeps it alike.
+"""A second cluster in the demo (`MIRROR=1`): one broker, and a mirror that copies to it.
 
-Whatever the pipeline writes to its own topics is copied, and how far each of its groups has read.
-Nothing is written to the first cluster, which may be somebody else's.
+The mirror copies the pipeline's topics and the offsets of its groups. It writes nothing to the
+first cluster, which may belong to the user.
 """
 
 import asyncio
@@ -43,30 +43,30 @@ _ONE_BROKER = (
 
 
 class MirrorBehindError(Exception):
-    """The mirror did not come to the end of what the pipeline wrote."""
+    """The mirror did not copy all records of the pipeline in time."""
 
 
 @dataclass(slots=True)
 class Mirror:
-    """The second cluster and what fills it."""
+    """The second cluster and its mirror."""
 
     source: KafkaAccess
     target_servers: str
     urls: Mapping[str, str]
     most_lag: int = 0
-    """Of all that was seen of the mirror's own figure."""
+    """The largest observed lag, as reported by the mirror."""
 
     async def watch(self, session: aiohttp.ClientSession) -> None:
-        """Look how far behind it is, until cancelled."""
+        """Record the mirror's lag until cancelled."""
         while True:
             topics = await self._topics(session)
             self.most_lag = max(self.most_lag, sum(each["lag"] for each in topics.values()))
             await asyncio.sleep(_POLL_SECONDS)
 
     async def wait_until_level(self, session: aiohttp.ClientSession) -> dict[str, Any]:
-        """Return the report's part: how far behind it is, and how long until it was not.
+        """Return the mirror's part of the report: its lag, and the time until it has caught up.
 
-        Level is what stood in the topics when this was called: the pipeline may write on.
+        The goal is the end of the topics at the time of this call; the pipeline may write more.
         """
         ends, started_at = await self._ends(), time.monotonic()
         lag = first_lag = _lag(ends, await self._topics(session))
@@ -83,7 +83,7 @@ class Mirror:
         }
 
     def rows(self, report: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Say the report's part to a person."""
+        """Return the mirror's part of the report as lines of the table."""
         lag = report["replication_offset_lag"]
         return [
             ("second cluster", self.target_servers),
@@ -95,7 +95,7 @@ class Mirror:
         ]
 
     async def _ends(self) -> dict[TopicPartition, int]:
-        """Ask where the pipeline's topics end."""
+        """Return the end offsets of the pipeline's topics."""
         consumer = AIOKafkaConsumer(**self.source.aiokafka(), isolation_level="read_committed")
         await consumer.start()
         try:
@@ -106,7 +106,7 @@ class Mirror:
             await consumer.stop()
 
     async def _topics(self, session: aiohttp.ClientSession) -> dict[str, Any]:
-        """Ask the mirror how far it is: by the copies' names."""
+        """Return the mirror's progress, by the names of the copies."""
         async with session.get(self.urls["mirror"] + "/flows") as response:
             (flow,) = await response.json()
             topics: dict[str, Any] = flow["topics"]
@@ -114,7 +114,7 @@ class Mirror:
 
 
 def _lag(ends: Mapping[TopicPartition, int], topics: Mapping[str, Any]) -> int:
-    """Count offsets that have no copy yet."""
+    """Return the number of offsets without a copy."""
     offsets = {topic: each["offsets"] for topic, each in topics.items()}
     return sum(
         max(0, end - offsets.get(f"{_SOURCE}.{at.topic}", {}).get(str(at.partition), 0))

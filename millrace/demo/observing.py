@@ -1,8 +1,8 @@
-"""What becomes of the orders, read from the topics: events, verdicts, payments and mails.
+"""Observe the orders in the topics: events, verdicts, payments and mails.
 
-One consumer without a group reads them all from the beginning. An order of this run is one whose id
-was given by a POST of this run; the id may turn up in a topic before the POST is answered, so
-what is read is kept by id for whoever asks later.
+One consumer without a group reads all topics from the beginning. A POST of this run assigns the id
+of an order. The id may appear in a topic before the answer to the POST, so all observations are
+stored by id.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _TOPICS = ("orders", "order-validations", "payments", "order-confirmations")
 
 @dataclass(slots=True)
 class Observed:
-    """What the topics say about one order: its verdict, its end, and who has looked at it."""
+    """The observations of one order: its verdict, its final state, and its checks."""
 
     state: str | None = None
     end: str | None = None
@@ -37,17 +37,17 @@ class Observed:
 
     @property
     def is_judged(self) -> bool:
-        """Whether it has its verdict, and every check has spoken: one FAIL is enough for that."""
+        """Whether the order has its verdict and the results of all checks; one FAIL decides it."""
         return self.state is not None and len(self.checks) == len(CHECKS)
 
     @property
     def is_finished(self) -> bool:
-        """Whether every check has spoken, the order is at its end, and its customer knows."""
+        """Whether all checks have a result, the state is final, and the customer has a mail."""
         return len(self.checks) == len(CHECKS) and self.end is not None and self.mails > 0
 
 
 class Observer:
-    """Follows the topics; `wait_judged` and `wait_finished` tell about one order."""
+    """Follows the topics; `wait_judged` and `wait_finished` wait for one order."""
 
     def __init__(self, kafka: KafkaAccess, registry: RegistryReader) -> None:
         self._kafka = kafka
@@ -58,7 +58,7 @@ class Observer:
         self.started = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the topics until cancelled, whatever broker dies meanwhile."""
+        """Follow the topics until cancelled, even if brokers die."""
         consumer = AIOKafkaConsumer(
             *_TOPICS,
             **self._kafka.aiokafka(),
@@ -109,19 +109,19 @@ class Observer:
             observed.judged_at = now
 
     def seen(self, order_id: str) -> Observed:
-        """Return what is known of an order now."""
+        """Return the observations of an order so far."""
         return self._orders.setdefault(order_id, Observed())
 
     async def wait_judged(self, order_id: str) -> None:
-        """Return once the order is VALIDATED or FAILED, and every check has spoken.
+        """Wait until the order is VALIDATED or FAILED, and all checks have a result.
 
-        What a check has still to see of a customer would not be before what is sent next.
+        Otherwise a check could see the customer's next order before this one.
         """
         if not self.seen(order_id).is_judged:
             await self._judged.setdefault(order_id, asyncio.get_running_loop().create_future())
 
     async def wait_finished(self, order_id: str) -> None:
-        """Return once there is nothing more to come."""
+        """Wait until no more events of the order are expected."""
         if not self.seen(order_id).is_finished:
             await self._finished.setdefault(order_id, asyncio.get_running_loop().create_future())
 

@@ -1,4 +1,4 @@
-"""What the demo can be told: on the command line or, as `make demo` does, by the environment."""
+"""The options of the demo, from the command line or, with `make demo`, from the environment."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,25 @@ from millrace.command_parser import CommandParser
 from millrace.security.access import MEANING
 
 _SWITCHES = {
-    "once": "end after the orders instead of serving on",
+    "once": "end after the orders instead of running on",
     "lite": "without Spark, streams and the dashboard",
-    "mirror": "with a second cluster that the mirror keeps alike",
-    "connect": "with a Connect worker even when it is lite: a database and files, see --shop",
+    "mirror": "with a second cluster, to which a mirror copies",
+    "connect": "with a Connect worker even if it is lite: a database and files, see --shop",
     "secure": "with TLS, passwords, and a user with the least rights for each program",
 }
 _TEXTS = {
     "orders": "file or folder of real orders (CSV or CSV.gz of the Online Retail shape)",
-    "bootstrap": "use this Kafka, host:port, instead of brokers of our own",
+    "bootstrap": "use this Kafka, host:port, instead of the demo's own brokers",
     "command_config": f"{MEANING}, of the Kafka of BOOTSTRAP",
     "shop": "database of products, stock and customers: postgresql://user@host/database; "
     "default: a file of SQLite",
-    "elasticsearch": "keep orders there too: http://user:password@host:9200",
+    "elasticsearch": "also write orders to this server: http://user:password@host:9200",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that shapes a run."""
+    """The options of a run."""
 
     once: bool
     lite: bool
@@ -49,10 +49,10 @@ class Options:
 
 
 def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """Read the options; wrong ones end the program with a message."""
+    """Parse the options; invalid ones end the program with a message."""
     parser = CommandParser(
         prog="millrace demo",
-        description="Run the whole order pipeline on this machine, with orders going through it.",
+        description="Run the whole order pipeline on this machine, and send orders through it.",
         epilog="Each option is also an environment variable: ONCE=1, ORDERS=..., and so on.",
         examples=["millrace demo", "millrace demo --lite --once --count 200"],
     )
@@ -67,22 +67,22 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         "--limit", type=_count, default=value("LIMIT") or None, help="send only the first N orders"
     )
     parser.add_argument(
-        "--count", type=_count, default=value("COUNT") or "500", help="made-up orders to send"
+        "--count", type=_count, default=value("COUNT") or "500", help="number of generated orders"
     )
     parser.add_argument(
-        "--seed", type=int, default=value("SEED") or "1", help="seed of the made-up orders"
+        "--seed", type=int, default=value("SEED") or "1", help="seed of the generated orders"
     )
     parser.add_argument(
         "--rate",
         type=float,
         default=value("RATE") or None,
-        help="orders per second; 0: as fast as they go; default 100 for made-up orders, else 0",
+        help="orders per second; 0: as fast as possible; default 100 for generated orders, else 0",
     )
     parser.add_argument(
         "--ports",
         type=int,
         default=value("PORTS") or "0",
-        help="serve on this port and those after it; default: free ones",
+        help="use this port and the ports after it; default: free ports",
     )
     found = parser.parse_args(arguments)
     orders = Path(found.orders) if found.orders else None

@@ -47,8 +47,8 @@ from millrace.demo.topics import (
 from millrace.security.access import VARIABLE, KafkaAccess, kafka_access
 
 SESSION_MS = 6_000
-"""The shortest that every Kafka allows: the orders of a service that was killed wait for so long.
-With Spark on the same cores one may well be silent for longer than that."""
+"""The shortest session that every Kafka allows: the orders of a killed service wait for this time.
+With Spark on the same cores a service may be silent for longer than that."""
 _IN_FLIGHT = 64
 _IN_FLIGHT_PACED = 1024
 _JUDGED_SECONDS = 90.0
@@ -60,7 +60,7 @@ _MIRROR_PORTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where everything is."""
+    """The addresses of all programs."""
 
     kafka: KafkaAccess
     security: DemoSecurity | None
@@ -154,9 +154,9 @@ async def _start_kafka(
     ports: "_Ports",
     security: DemoSecurity | None,
 ) -> tuple[KafkaAccess, list[str]]:
-    """Start the demo's own brokers, or make another cluster clean.
+    """Start the demo's own brokers, or clean the user's cluster.
 
-    Return how to reach it, and what programs are told that create topics.
+    Return the access to it, and the arguments of programs that create topics.
     """
     if not options.bootstrap:
         where = (ports.brokers, ports.controllers, ports.pages)
@@ -177,7 +177,7 @@ async def _start_kafka(
 
 
 def _prepare_connectors(options: Options, display: Display, scenery: Scenery) -> Places | None:
-    """Fill what connectors read from, and say where it is; None when this run has none."""
+    """Fill the connectors' database, and return their places; None without connectors."""
     if options.lite and not options.connect:
         return None
     lacking = why_no_worker(options.shop, options.elasticsearch)
@@ -190,12 +190,12 @@ def _prepare_connectors(options: Options, display: Display, scenery: Scenery) ->
 
 
 class _Ports(NamedTuple):
-    """Where everything listens, settled before anything is started: all are told of all."""
+    """All ports, chosen before any program starts, because every program gets all addresses."""
 
     brokers: list[int]
     controllers: list[int]
     pages: list[int]
-    """Of the brokers, for browsers."""
+    """The brokers' pages for browsers."""
     registry: int
     services: list[int]
     analytics: list[int]
@@ -205,7 +205,7 @@ class _Ports(NamedTuple):
 
 
 def _assign_ports(first: int) -> _Ports:
-    """Number the ports from the first; those of the first broker, which all need, come first."""
+    """Assign the ports, beginning at `first`; the first broker has the first one."""
     numbers = iter(count(first) if first else free_ports())
     broker = next(numbers)
     registry = next(numbers)
@@ -234,7 +234,7 @@ def _mirror_pages(ports: _Ports) -> dict[str, str]:
 
 
 def _links(ports: _Ports, pages: dict[str, str], *, is_whole: bool) -> dict[str, str]:
-    """Return the variables that tell every program which pages to link to."""
+    """Return the variables with the pages to which every program links."""
     numbers = {**dict(zip(SERVICES, ports.services, strict=True)), "registry": ports.registry}
     if is_whole:
         numbers |= zip(PROGRAMS, ports.analytics, strict=True)
@@ -244,7 +244,7 @@ def _links(ports: _Ports, pages: dict[str, str], *, is_whole: bool) -> dict[str,
 
 
 async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:
-    """Perform; a child that dies ends the performance with its error."""
+    """Run the scenario; the death of a child ends it with an error."""
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(children.watch())
         exit_code = await performing
@@ -274,7 +274,7 @@ async def _perform(
         run.documents = await _count_documents(addresses.urls["search"], session, run)
         report = build_report(run)
         if addresses.mirror is not None:
-            display.say("waiting for the mirror to be level")
+            display.say("waiting for the mirror to catch up")
             report["mirror"] = await addresses.mirror.wait_until_level(session)
         write_report(report, options.folder / "report.json")
         if addresses.analytics is not None and options.once:
@@ -312,7 +312,7 @@ def _load_file(options: Options, security: DemoSecurity | None) -> str:
 
 
 def _own_command() -> str:
-    """Return how this program is called from here: a clone's `.venv` is on nobody's PATH."""
+    """Return the command of this program; the `.venv` of a clone is usually not on the PATH."""
     if shutil.which("millrace"):
         return "millrace"
     python, here = Path(sys.executable), Path.cwd()
@@ -321,7 +321,7 @@ def _own_command() -> str:
 
 
 async def _count_documents(search_url: str, session: aiohttp.ClientSession, run: Run) -> int | None:
-    """Return how many orders the index has, once it has them all or the time is over."""
+    """Wait until the index has all orders or the time is over; return their number in it."""
     found: int | None = None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_INDEX_SECONDS):
@@ -339,7 +339,7 @@ def _watch_mirror(
 
 
 async def _bring_in(addresses: Addresses, registry: RegistryReader, scenery: Scenery) -> None:
-    """Return when products, stock and customers are in their topics."""
+    """Wait until products, stock and customers are in their topics."""
     kafka = addresses.kafka
     if addresses.connectors is None:
         await publish_catalogue(kafka, registry, scenery.catalogue)

@@ -1,9 +1,9 @@
-"""Topics, for the demo: catalogue and customers go in, and a cluster used before is made clean.
+"""The topics of the demo: publishes catalogue and customers, and cleans a cluster of the user.
 
-What an earlier run left in a cluster would change the outcome of the next: the same customers
-replayed would have spent already, and stock would be reserved. So with a cluster that is not
-the demo's own, the pipeline's topics are deleted first and its groups set back to the start.
-Topics that are not the pipeline's are left alone, and so are the registered schemas.
+Data of an earlier run would change the results of the next one: the same customers would already
+have spent money, and stock would be reserved. So in a cluster of the user, the pipeline's topics
+are deleted first and the offsets of its groups are reset. Other topics and the registered schemas
+are not changed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from millrace.metadata_age import METADATA_MAX_AGE_MS
 from millrace.security.access import KafkaAccess
 
 _DECLARING = ("services", "streams", "spark_analytics")
-"""The programs that say themselves which groups and topics they have."""
+"""The programs that declare their groups and topics."""
 SINK_GROUPS = ("connect-orders-to-parquet", "connect-orders-to-elasticsearch")
 """The groups of the demo's own connectors (`demo/connectors/`)."""
 _DELETE_SECONDS = 30.0
@@ -38,7 +38,7 @@ _Record = tuple[str, str, bytes]
 
 
 class Pipeline(NamedTuple):
-    """The groups and topics of the pipeline, dead letters not included."""
+    """The groups and topics of the pipeline, without dead letters."""
 
     groups: tuple[str, ...]
     topics: tuple[str, ...]
@@ -46,7 +46,7 @@ class Pipeline(NamedTuple):
 
 @cache
 def pipeline() -> Pipeline:
-    """Ask the programs which groups and topics they have; takes about a second the first time."""
+    """Return the groups and topics that the programs declare; the first call takes about 1 s."""
     command = program_command("common.processing.declared", *_DECLARING)
     environment = program_environment()
     told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -57,11 +57,11 @@ def pipeline() -> Pipeline:
 
 
 class TopicsInUseError(Exception):
-    """Another pipeline is working on this cluster."""
+    """Another pipeline is running on this cluster."""
 
 
 async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
-    """Delete the pipeline's topics with all they hold; return the names of those there were."""
+    """Delete the pipeline's topics with their records; return the names of the deleted ones."""
     admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
@@ -74,7 +74,7 @@ async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
         if existing:
             await admin.delete_topics(sorted(existing))
             async with asyncio.timeout(_DELETE_SECONDS):
-                # Deletion goes on after the answer; only the list of topics tells when it is done.
+                # The deletion continues after the answer; only the list of topics shows its end.
                 while existing.intersection(await admin.list_topics()):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
         return sorted(existing)
@@ -83,7 +83,7 @@ async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
 
 
 async def pipeline_partitions(kafka: KafkaAccess) -> list[TopicPartition]:
-    """Return the partitions of the pipeline's topics that there are."""
+    """Return the partitions of the pipeline's existing topics."""
     admin = AIOKafkaAdminClient(**kafka.aiokafka())
     await admin.start()
     try:
@@ -105,9 +105,9 @@ async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list
 
 
 async def _set_back(kafka: KafkaAccess, group: str, partitions: list[TopicPartition]) -> None:
-    """Commit offset 0 everywhere: deleting a topic need not delete what was committed for it.
+    """Commit offset 0 for all partitions, since offsets may survive the deletion of a topic.
 
-    Kafka takes such a commit only for a group without members, so a pipeline at work is noticed.
+    Kafka accepts this commit only for a group without members, so a running pipeline is noticed.
     """
     consumer = AIOKafkaConsumer(**kafka.aiokafka(), group_id=group, enable_auto_commit=False)
     await consumer.start()
@@ -117,7 +117,7 @@ async def _set_back(kafka: KafkaAccess, group: str, partitions: list[TopicPartit
             await consumer.commit(dict.fromkeys(partitions, 0))
     except KafkaError as error:
         raise TopicsInUseError(
-            f"group {group} cannot be set back, maybe a pipeline runs on this cluster: {error!r}"
+            f"group {group} cannot be reset, maybe a pipeline runs on this cluster: {error!r}"
         ) from error
     finally:
         await consumer.stop()
@@ -128,7 +128,7 @@ async def publish_catalogue(
     registry: RegistryReader,
     catalogue: Mapping[str, tuple[str, int]],
 ) -> None:
-    """Publish every product and its stock, and return when all of it is acknowledged."""
+    """Publish every product and its stock; return when all records are acknowledged."""
     product = encoder(*await registry.latest("products-value"))
     stock_level = encoder(*await registry.latest("warehouse-inventory-value"))
     now = datetime.now(UTC)
@@ -145,7 +145,7 @@ async def publish_catalogue(
 async def publish_customers(
     kafka: KafkaAccess, registry: RegistryReader, customer_ids: Iterable[str]
 ) -> None:
-    """Publish customers with a name and an address each, and return when all are acknowledged."""
+    """Publish customers with their names and addresses; return when all are acknowledged."""
     customer = encoder(*await registry.latest("customers-value"))
     now = datetime.now(UTC)
 
@@ -165,7 +165,7 @@ async def publish_customers(
 
 
 async def wait_for_keys(kafka: KafkaAccess, wanted: Mapping[str, Iterable[str]]) -> None:
-    """Return when every topic has a record of each of its keys. Raises TimeoutError."""
+    """Wait until every topic has a record of each of its keys. Raise TimeoutError."""
     missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
     consumer = AIOKafkaConsumer(
         *missing,
