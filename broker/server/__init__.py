@@ -11,6 +11,7 @@ The wiring, the only files that know how a broker is put together:
 The rooms, each of which knows only those below it (an import contract in pyproject.toml):
 
     handlers      one file per API: what each request does
+    share         share groups at the leaders of partitions (`broker.share`)
     coordinators  the shells of the state machines in `broker.coordinator`
     replication   this broker's partitions: append, read, and the requests that wait
     quorum        a node's part in the metadata quorum

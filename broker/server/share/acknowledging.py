@@ -6,8 +6,15 @@ from typing import Any
 from broker.errors import ErrorCode, KafkaError
 from broker.server.network.later import Later, Steps
 from broker.server.share.share_partitions import SharePartitions
-from broker.share.acknowledgement import Batch, acknowledgements, validate_batches
+from broker.share.acknowledgement import (
+    Acknowledgement,
+    Batch,
+    acknowledgements,
+    validate_batches,
+)
 from broker.share.session import PartitionKey, SessionKey
+
+PARTITIONS_PER_STEP = 16
 
 Batches = dict[PartitionKey, Sequence[Batch]]
 Results = dict[PartitionKey, KafkaError | None]
@@ -32,13 +39,19 @@ class Acknowledging:
         self._shares = shares
         self._member = member
         self._may_renew = may_renew
+        self._batches = batches
         self._results: Results = {}
-        self._waiting: dict[PartitionKey, Later] = {}
-        for key, of_partition in batches.items():
+        self._waiting: dict[PartitionKey, tuple[Later, Sequence[Acknowledgement]]] = {}
+
+    def begin(self) -> Steps[None]:
+        """Begin with all of them, a number of partitions in each step."""
+        for number, (key, of_partition) in enumerate(self._batches.items(), 1):
             try:
                 self._begin(key, of_partition)
             except KafkaError as error:
                 self._results[key] = error
+            if not number % PARTITIONS_PER_STEP:
+                yield None
 
     def _begin(self, key: PartitionKey, batches: Sequence[Batch]) -> None:
         topic = self._shares.name_of(key)
@@ -56,16 +69,18 @@ class Acknowledging:
                     "The group does not read this partition here.",
                 )
             acknowledged = list(acknowledgements(batches))
-            self._waiting[key] = led.acknowledge(self._member.member_id, acknowledged)
+            written = led.acknowledge(self._member.member_id, acknowledged)
         except KafkaError:
             metrics.failed_acknowledgements[topic] += 1
             raise
-        metrics.note_acknowledged(acknowledged)
+        self._waiting[key] = written, acknowledged
 
     def results(self) -> Steps[Results]:
         """Wait for all results."""
-        for key, written in self._waiting.items():
-            self._results[key] = yield written
+        for key, (written, acknowledged) in self._waiting.items():
+            refusal = self._results[key] = yield written
+            if refusal is None:
+                self._shares.metrics.note_acknowledged(acknowledged)
         return self._results
 
 

@@ -304,11 +304,20 @@ class LedSharePartition:
     # --- the end ---
 
     def wake(self) -> None:
-        """Let the fetches that wait for records look again."""
-        if self.parked:
+        """Let the fetches that wait for records look again, if there is something for them."""
+        if self.parked and (self.state is LedState.ENDED or self.has_records()):
             for fetch in self.parked:
                 fetch.missing_bytes = 0
             self._parts.parked_fetches.wake(self.parked)
+
+    def has_records(self) -> bool:
+        """Return whether a member could get records, of its isolation level."""
+        share = self.share
+        if share is None:
+            return False
+        settings, log = self.settings, self.partition.log
+        end = log.last_stable_offset if settings.reads_committed else log.high_watermark
+        return share.can_acquire(settings.policy) and share.next_fetch_offset() < end
 
     def _end(self, error: KafkaError) -> None:
         if self.state is not LedState.ENDED:

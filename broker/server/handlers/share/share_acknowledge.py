@@ -42,6 +42,7 @@ class ShareAcknowledge:
         acknowledging = Acknowledging(
             self._shares, member, batches_in(request.topics), may_renew=renews
         )
+        yield from acknowledging.begin()
         results = yield from acknowledging.results()
         if request.share_session_epoch == FINAL_EPOCH and sessions.find(member) is session:
             sessions.close(member)

@@ -83,6 +83,7 @@ class ShareFetch:
             raise
         acknowledged = {key: found for key, found in batches.items() if found}
         acknowledging = Acknowledging(self._shares, member, acknowledged, may_renew=renews)
+        yield from acknowledging.begin()
         read = ShareRead(self._shares, member.group_id, self._wanted(request, member))
         is_last = request.share_session_epoch == FINAL_EPOCH
         if not is_last and not renews and request.max_records > 0 and request.max_bytes > 0:
@@ -146,7 +147,7 @@ class ShareFetch:
         self, request: ShareFetchRequest, session: ShareSession, read: ShareRead
     ) -> Steps[None]:
         """Acquire records; wait for them, if there are too few bytes and time is left."""
-        read.open(session.rotated(request.share_session_epoch))
+        yield from read.open(session.rotated(request.share_session_epoch))
         has_time = request.max_wait_ms > 0
         if read.run(is_final=not has_time) or not has_time:
             return

@@ -11,6 +11,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.share_fetch import AcquiredRecords, PartitionData
 from broker.records.errors import CorruptBatch
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
+from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition
 from broker.server.share.led_share_partition import LedSharePartition, LedState
 from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, LogSlice, slice_of
@@ -30,6 +31,9 @@ KNOWN_TO_CLIENTS = frozenset(
     }
 )
 """Java's consumer stops at every other code of a partition but UNKNOWN_SERVER_ERROR."""
+
+
+PARTITIONS_PER_STEP = 64
 
 
 class Wanted(NamedTuple):
@@ -59,13 +63,15 @@ class ShareRead:
         """The partitions whose growth this fetch waits for."""
         return [led.partition for led in self.led.values()]
 
-    def open(self, keys: Sequence[PartitionKey]) -> None:
-        """Find the share-partitions; a new one begins to load.
+    def open(self, keys: Sequence[PartitionKey]) -> Steps[None]:
+        """Find the share-partitions, a number in each step; a new one begins to load.
 
         An error is answered with the records of the others. Only a client that has to go to
         another broker is told so at once.
         """
-        for key in keys:
+        for number, key in enumerate(keys, 1):
+            if not number % PARTITIONS_PER_STEP:
+                yield None
             try:
                 self.led[key] = self._shares.get(self._group_id, key)
             except KafkaError as error:
@@ -102,13 +108,8 @@ class ShareRead:
             self._refuse(key, led.refusal)
             self._is_enough = True
             return False
-        share = led.share
-        if share is None:
-            return False
         led.follow_log_start()
-        return share.can_acquire(led.settings.policy) and share.next_fetch_offset() < self._end_of(
-            led.partition
-        )
+        return led.has_records()
 
     def _end_of(self, partition: Partition) -> int:
         log = partition.log
