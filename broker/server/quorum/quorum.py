@@ -32,6 +32,10 @@ from broker.raft.voter_set import Endpoint
 from broker.records.errors import CorruptBatch
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, random_uuid
+from broker.server.cluster.settings_descriptions import (
+    ControllerSettings,
+    SettingsDescriptions,
+)
 from broker.server.network.client_connection import client_settings
 from broker.server.quorum.controller.active_controller import OnResponse
 from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
@@ -165,6 +169,9 @@ class Quorum:
                 on_closed=self._leadership.on_closed,
                 guard=guard_of(self.config, self),
                 config=self.config,
+                describe_configs=SettingsDescriptions(
+                    ControllerSettings(self.config, self), self
+                ).handle,
             )
         )
 

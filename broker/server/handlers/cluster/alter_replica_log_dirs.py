@@ -13,7 +13,7 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from broker.server.handlers.repeated import merged
+from broker.server.cluster.repeated import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
 from broker.server.replication.partitions import Partitions

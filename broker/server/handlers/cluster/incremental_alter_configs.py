@@ -15,9 +15,9 @@ from broker.protocol.messages.incremental_alter_configs import (
 from broker.server.cluster.log_levels import Author, alter_loggers
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.repeated import distinct
 from broker.server.cluster.resources import BROKER_LOGGER
 from broker.server.handlers.cluster.forward import Forward
-from broker.server.handlers.repeated import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partitions

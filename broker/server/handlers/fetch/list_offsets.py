@@ -18,7 +18,7 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from broker.replication.fencing import validate_leader_epoch
-from broker.server.handlers.repeated import distinct, merged
+from broker.server.cluster.repeated import distinct, merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Leader, Partitions

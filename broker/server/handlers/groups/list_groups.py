@@ -9,8 +9,8 @@ from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE, listed_group
 from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from broker.server.cluster.repeated import distinct
 from broker.server.coordinators.groups import Groups
-from broker.server.handlers.repeated import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
 

@@ -21,10 +21,10 @@ from broker.protocol.messages.offset_fetch import (
 )
 from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.repeated import distinct
 from broker.server.cluster.topic_references import resolve_topic
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import joined, parts_of
-from broker.server.handlers.repeated import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each, happened
 

@@ -42,6 +42,7 @@ from broker.records.errors import TooMuchAtOnce
 from broker.records.validation import UnpackBudget
 from broker.server.cluster.current_leaders import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.repeated import merged
 from broker.server.coordinators.transaction_verifier import TransactionVerifier
 from broker.server.handlers.produce.transactional_batches import (
     UNGUARDED,
@@ -50,7 +51,6 @@ from broker.server.handlers.produce.transactional_batches import (
     is_transactional,
     verify_batches,
 )
-from broker.server.handlers.repeated import merged
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, RequestContext
 from broker.server.network.later import Steps, each

@@ -12,9 +12,9 @@ from broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponse,
 )
 from broker.server.cluster.auto_topics import AutoTopics
+from broker.server.cluster.repeated import merged
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.share_state_calls import Results, ShareStateCalls, by_topic, divided
-from broker.server.handlers.repeated import merged
 from broker.server.handlers.share_groups.plans import planned
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps

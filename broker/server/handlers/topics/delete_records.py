@@ -17,7 +17,7 @@ from broker.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from broker.server.handlers.repeated import merged
+from broker.server.cluster.repeated import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each
 from broker.server.replication.parked_writes import ParkedWrites

@@ -21,8 +21,8 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.repeated import merged
 from broker.server.coordinators.transactions import Transactions
-from broker.server.handlers.repeated import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
 

@@ -11,7 +11,7 @@ from broker.protocol.messages.describe_producers import (
     TopicRequest,
     TopicResponse,
 )
-from broker.server.handlers.repeated import merged
+from broker.server.cluster.repeated import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
 from broker.server.replication.partitions import Partitions

@@ -32,6 +32,7 @@ from broker.protocol.messages.api_versions import (
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.describe_acls import DescribeAclsRequest
 from broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from broker.protocol.messages.describe_configs import DescribeConfigsRequest
 from broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from broker.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -87,6 +88,7 @@ SERVED_APIS = (
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_QUORUM,
         ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
@@ -123,6 +125,7 @@ class ControllerParts(NamedTuple):
     guard: Guard | None
     """None: every request is allowed."""
     config: BrokerConfig
+    describe_configs: Callable[[RequestContext, DescribeConfigsRequest], Steps[Message]]
 
 
 class ControllerDispatcher:
@@ -175,6 +178,8 @@ class ControllerDispatcher:
         key = message.__api_key__
         if key in DESCRIBED:
             return self._described(context, message)
+        if isinstance(message, DescribeConfigsRequest):
+            return (yield from self._parts.describe_configs(context, message))
         if isinstance(message, EnvelopeRequest):
             return (yield from self._answer_envelope(context, message))
         if key in TOKEN_APIS:

@@ -1,0 +1,62 @@
+"""What tools ask a controller itself, without any broker: ours and Apache's (KIP-919)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker.__main__ import main as tool
+from millrace.testing import LocalCluster
+from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
+
+pytestmark = pytest.mark.interop
+CONFIGS, ACLS = "kafka.admin.ConfigCommand", "org.apache.kafka.tools.AclCommand"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(
+        brokers=1,
+        controllers=1,
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:ANONYMOUS",
+    ) as made:
+        yield made
+
+
+def controller(cluster: LocalCluster) -> str:
+    return f"127.0.0.1:{cluster._controller_ports[cluster.controller_ids[0]]}"
+
+
+def test_our_tools(cluster: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--bootstrap-controller", controller(cluster))
+    rule = ("--allow-principal", "User:ann", "--operation", "Read", "--topic", "t")
+    assert tool(["acls", *where, "--add", *rule]) == 0
+    assert tool(["acls", *where, "--list"]) == 0
+    assert "(principal=User:ann, host=*, operation=READ" in capsys.readouterr().out
+    node = ("--entity-type", "brokers", "--entity-name", str(cluster.controller_ids[0]))
+    assert tool(["configs", *where, "--describe", *node, "--all"]) == 0
+    assert "num.partitions=" in capsys.readouterr().out
+    user = ("--entity-type", "users", "--entity-name", "bob")
+    for added in ("SCRAM-SHA-256=[password=p]", "producer_byte_rate=1000"):
+        assert tool(["configs", *where, "--alter", *user, "--add-config", added]) == 0
+    assert tool(["configs", *where, "--describe", *user]) == 0
+    said = capsys.readouterr().out
+    assert "SCRAM-SHA-256=iterations=4096" in said
+    assert "producer_byte_rate=1000" in said
+
+
+def test_apaches_tools(cluster: LocalCluster) -> None:
+    where = ("--bootstrap-controller", controller(cluster))
+    node = ("--entity-type", "brokers", "--entity-name", str(cluster.controller_ids[0]))
+    rule = ("--allow-principal", "User:bob", "--operation", "Write", "--topic", "t")
+    told = run_tools(
+        kafka_libs(),
+        [
+            Tool(ACLS, (*where, "--add", *rule)),
+            Tool(ACLS, (*where, "--list")),
+            Tool(CONFIGS, (*where, "--describe", *node, "--all")),
+        ],
+    )
+    assert [result.status for result in told] == [0] * len(told), told
+    assert "principal=User:bob, host=*, operation=WRITE" in told[1].output
+    assert "num.partitions=" in told[2].output
