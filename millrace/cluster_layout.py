@@ -1,4 +1,4 @@
-"""The settings that make nodes of one machine a cluster: who votes, who listens where."""
+"""The settings of a cluster on one machine: voters, listeners and ports."""
 
 import base64
 import fcntl
@@ -17,7 +17,7 @@ _PORTS = range(15_000, 32_000)
 _SHARES = 16
 
 REPLICATION_FACTOR = 3
-"""Of every topic in our own clusters, fewer where brokers are fewer."""
+"""The replication factor of topics in local clusters; less if there are fewer brokers."""
 
 
 COORDINATOR_SEGMENT_BYTES = 4 << 20
@@ -26,7 +26,7 @@ a full segment is compacted. With Kafka's 100 MB an hour of orders takes seconds
 
 
 def replication_settings(broker_count: int) -> dict[str, str]:
-    """Give what makes a cluster keep every topic so many times, and go on soon with one fewer."""
+    """Return settings for this number of replicas, with a fast failover after a lost broker."""
     factor = min(REPLICATION_FACTOR, broker_count)
     min_isr = max(1, factor - 1)
     return {
@@ -50,9 +50,9 @@ def node_settings(
     controller_port: int | None,
     voters: Mapping[int, int],
 ) -> dict[str, str]:
-    """Give the settings of one node; a port it does not have is a role it does not have.
+    """Return the settings of one node; without a port it does not have the role of that port.
 
-    `voters` are the ports at which this node reaches the controllers, by their ids.
+    `voters` has the ports by which this node reaches the controllers, by their ids.
     """
     roles, listeners = [], []
     if client_port is not None:
@@ -73,15 +73,14 @@ def node_settings(
 
 
 def random_cluster_id() -> str:
-    """Give the id of a new cluster; it never begins with a dash, as Kafka's own never do."""
+    """Return the id of a new cluster; as in Kafka, it never begins with a dash."""
     return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
 
 
 def free_ports() -> Iterator[int]:
-    """Give ports that nothing listens on just now.
+    """Yield ports that are not in use.
 
-    This process is given a port again only after all the others: who was given it may not listen
-    there yet.
+    A port is repeated only after all others, because its user may not listen on it yet.
     """
     for port in islice(_own_ports(), len(_PORTS) // _SHARES):
         with socket.socket() as probe:
@@ -94,25 +93,25 @@ def free_ports() -> Iterator[int]:
 
 @cache
 def _own_ports() -> Iterator[int]:
-    """Give the ports of this process's share, in one random order, round and round."""
+    """Yield the ports of this process's share in a random order, again and again."""
     ports = _PORTS[_own_share() :: _SHARES]
     return cycle(random.Random().sample(ports, len(ports)))
 
 
 def _own_share() -> int:
-    """Claim a share of the ports for this process, as long as it lives.
+    """Reserve a share of the ports for this process until it ends.
 
-    A node that is starting, or was killed and comes back, does not hold its port: no other process
-    that runs clusters on this machine may be given it meanwhile.
+    A node that is starting, or restarting after a kill, does not hold its port. During that time no
+    other process that runs clusters on this machine may get the port.
     """
     for share in range(_SHARES):
         path = os.path.join(tempfile.gettempdir(), f"millrace-ports-{share}.lock")
         try:
             claim = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
-            continue  # Another user's.
+            continue  # The file belongs to another user.
         try:
-            # It lasts until the process ends: nothing closes the file before.
+            # The lock is held until the process ends, because nothing closes the file before.
             fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(claim)

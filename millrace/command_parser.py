@@ -1,6 +1,6 @@
-"""The parser of all commands but Kafka's tools: its help has examples, its errors hints.
+"""The parser of all commands except Kafka's tools; its help has examples, its errors have hints.
 
-The broker has one of its own (`broker.cli.arguments`), with the texts and exit statuses of Kafka's.
+Kafka's tools have another parser (`broker.cli.arguments`), with Kafka's texts and exit statuses.
 """
 
 import argparse
@@ -18,11 +18,11 @@ _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<slip>[^']*)' \(choose from (?P
 class DefaultsHelpFormatter(
     argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter
 ):
-    """Shows the default of each option; examples stay lines."""
+    """Shows the default of each option, and keeps the lines of examples."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """As argparse's; help ends with examples, and an error names what may have been meant."""
+    """Like argparse's parser, but help ends with examples, and an error suggests similar words."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class CommandParser(argparse.ArgumentParser):
         self._given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse what is not known: a command's own parser knows best what may have been meant."""
+        """Refuse unknown arguments here: a command's own parser has the best suggestions."""
         self._given = [] if args is None else list(args)
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -62,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
         super().error(message + hint)
 
     def _flag_hint(self, message: str) -> str:
-        """Suggest a flag for the first unknown one, whatever else is wrong or missing."""
+        """Suggest a flag for the first unknown one, even if other arguments are invalid."""
         flags = [flag for action in self._actions for flag in action.option_strings]
         for argument in self._given:
             word = argument.partition("=")[0]
@@ -73,7 +73,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def add_command(commands: Any, name: str, what: str, *examples: str) -> CommandParser:
-    """Add a command to those of a parser: `what` says in its list and its help what it does."""
+    """Add a command to a parser; `what` is its description in the list and in its help."""
     description = what[:1].upper() + what[1:] + "."
     parser: CommandParser = commands.add_parser(
         name, help=what, description=description, examples=examples

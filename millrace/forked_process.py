@@ -1,4 +1,4 @@
-"""Processes that a fork server starts, to be used as those of `subprocess`."""
+"""Processes that a fork server starts, with an interface like `subprocess`."""
 
 import atexit
 import os
@@ -18,12 +18,12 @@ from millrace.launch import program_command
 CAN_FORK = sys.platform == "linux"
 """Elsewhere, what a system's own libraries have begun may not be forked."""
 LOST_STATUS = 255
-"""The status of a process of which nobody knows how it ended, for its server is gone."""
+"""The status of a process whose end is unknown, because its server has ended."""
 END_SECONDS = 10.0
 
 
 class ForkedProcess:
-    """What `subprocess.Popen` with pipes for input and output would be, as far as nodes need it."""
+    """The part of `subprocess.Popen`, with pipes for input and output, that nodes need."""
 
     def __init__(self, pid: int, stdin: IO[str], stdout: IO[str], status: int) -> None:
         self.pid = pid
@@ -31,23 +31,23 @@ class ForkedProcess:
         self.stdout = stdout
         self.returncode: int | None = None
         self.status = status
-        """Can be read when it has ended: a descriptor."""
+        """A descriptor that becomes readable when the process has ended."""
 
     def poll(self) -> int | None:
-        """Return its exit status, None while it runs."""
+        """Return the exit status; None while the process runs."""
         return self._look(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return its exit status when it has ended; raises subprocess.TimeoutExpired."""
+        """Wait for the end and return the exit status; raise subprocess.TimeoutExpired."""
         status = self._look(timeout)
         if status is None:
             raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal unless the process has ended."""
         if self.poll() is None:
-            # Its end may be on its way to us.
+            # The message about its end may still be on its way.
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -71,7 +71,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """Starts processes that have some modules loaded; itself started by the first of them."""
+    """Starts processes with some modules loaded; the first start also starts the fork server."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._modules = modules
@@ -89,9 +89,9 @@ class ForkServer:
         *,
         is_bound: bool = False,
     ) -> ForkedProcess:
-        """Start a module as `python -m` would; raises OSError when that cannot be done.
+        """Start a module like `python -m`; raise OSError if that fails.
 
-        One that `is_bound` is killed when this process ends.
+        With `is_bound` the process is killed when this process ends.
         """
         job = Job(module, list(arguments), dict(environment), os.getcwd(), is_bound)
         (stdin, stdin_end), (stdout_end, stdout), (status_end, status) = (
@@ -119,7 +119,7 @@ class ForkServer:
             except ConnectionError:
                 answer = b""
             except BaseException:
-                # Interrupted: nobody may take the answer for one to his question.
+                # After an interrupt, the next caller must not get this answer.
                 self._jobs = None
                 jobs.close()
                 raise
@@ -129,7 +129,7 @@ class ForkServer:
         return pid
 
     def _running(self, environment: Mapping[str, str]) -> socket.socket:
-        """Return where to ask. A process that was forked itself has a server of its own."""
+        """Return the socket of the server. A forked process has its own server."""
         is_there = self._server is not None and self._server.poll() is None
         if self._jobs is None or not is_there or self._owner != os.getpid():
             self._jobs, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -154,6 +154,6 @@ class ForkServer:
 
 BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
 SERVICES = ForkServer(("common.processing.runner", "schemas.registry.__main__"))
-"""For everything that serves HTTP and reads topics, whatever else it needs."""
+"""For all programs that serve HTTP and read topics; other modules are loaded later."""
 STACK = ForkServer(("schemas.registry.__main__", "rest_proxy.__main__"))
-"""For what stands beside brokers; a Connect worker loads what it needs besides by itself."""
+"""For the other programs of a stack; a Connect worker loads its other modules itself."""

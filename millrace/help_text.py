@@ -1,4 +1,4 @@
-"""What `millrace --help` and `millrace help TOPIC` say, and what is suggested for a slip. Pure."""
+"""The texts of `millrace --help` and `millrace help TOPIC`, and suggestions for mistyped words."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -8,17 +8,17 @@ TOPICS = {
 Kafka on this machine, in the background:
 
   millrace up                  broker 9092, schema registry 8081, REST proxy 8082, Connect 8083
-  millrace status              how everything is
-  millrace logs -f             what it logs
+  millrace status              show the state of each part
+  millrace logs -f             show the log messages
   millrace down                stop it; data stays for the next up
 
   millrace up --brokers 3      a cluster
   millrace up --only broker    only Kafka
-  millrace up --ephemeral      forget everything at the end
-  millrace up --any-port       take free ports, and say which
+  millrace up --ephemeral      delete all data at the end
+  millrace up --any-port       use free ports, and print them
 """,
     "clients": """\
-Every client of Kafka works. `millrace up` prints variables to export; the same are in
+Every Kafka client works. `millrace up` prints variables to export; they are also in
 ~/.millrace/stacks/default/env.
 
   kcat        echo hello | kcat -b 127.0.0.1:9092 -t greetings
@@ -26,18 +26,18 @@ Every client of Kafka works. `millrace up` prints variables to export; the same 
   curl        curl 127.0.0.1:8082/topics/greetings \\
                 -H 'Content-Type: application/vnd.kafka.json.v2+json' \\
                 -d '{"records": [{"value": "hello"}]}'
-  here        millrace console-producer, millrace console-consumer, millrace topics --list
+  millrace    millrace console-producer, millrace console-consumer, millrace topics --list
 """,
     "ports": """\
   8080  the stack's page       8082  REST proxy
   8081  schema registry        8083  Connect
   9092  broker 1, the next brokers on the next ports
 
-A port that somebody has is refused before anything starts, with who has it. --any-port takes free
-ones, --offset-ports N adds N to all; that is also how a second stack runs beside the first.
+If a port is in use, `millrace up` names the process and starts nothing. --any-port uses free ports,
+--offset-ports N adds N to all ports, so that a second stack can run beside the first.
 """,
     "seeds": """\
-Topics, schemas and records that a stack has from its start (--seed FILE, --topics FILE), as YAML:
+Topics, schemas and records that `millrace up` creates (--seed FILE, --topics FILE), as YAML:
 
   topics:
     - orders:3:1:compact                      # name:partitions:replicas:policy
@@ -52,12 +52,12 @@ Topics, schemas and records that a stack has from its start (--seed FILE, --topi
   schemas:
     - {subject: other-value, type: AVRO, schema: '"string"'}
 
-It is safe to repeat: what is there stays. A stack is ready when its seeds are there.
+It is safe to repeat: existing topics and schemas stay. A stack is ready when all seeds exist.
 """,
     "data": """\
 A stack keeps its data in ~/.millrace/stacks/default/data for the next `up`, or in --data DIR, or
-not at all with --ephemeral. `millrace down --delete-data` deletes it. MILLRACE_HOME is another
-place than ~/.millrace.
+not at all with --ephemeral. `millrace down --delete-data` deletes it. The variable MILLRACE_HOME
+replaces ~/.millrace.
 """,
     "completion": """\
   bash    eval "$(millrace completion bash)"            # in ~/.bashrc
@@ -105,11 +105,11 @@ examples:
   millrace completion fish > ~/.config/fish/completions/millrace.fish
 """,
 }
-"""What the commands say that this command answers by itself."""
+"""The help of commands that `millrace` itself implements."""
 
 
 def usage(groups: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the commands by group, each with what it does."""
+    """Return the list of commands by group, each with its description."""
     width = max(len(name) for commands in groups.values() for name in commands)
     lines = ["usage: millrace COMMAND [ARGUMENTS]"]
     for group, commands in groups.items():
@@ -125,7 +125,7 @@ def usage(groups: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def suggestion(slip: str, known: Iterable[str]) -> str:
-    """Return a question that names what may have been meant, nothing when that is far off."""
+    """Return a question with similar words; empty if no word is similar."""
     found = get_close_matches(slip, list(known), n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
@@ -185,7 +185,7 @@ complete -c millrace -n "not __fish_use_subcommand" -a "(__millrace_flags)"
 
 
 def completion(shell: str, commands: Sequence[str], services: Sequence[str]) -> str:
-    """Return the script that completes commands in a shell; raises KeyError for another one."""
+    """Return the completion script for a shell; raise KeyError for an unknown shell."""
     topics = [topic for topic in TOPICS if topic not in commands]
     return COMPLETIONS[shell].format(
         commands=" ".join(commands), topics=" ".join(topics), services=" ".join(services)
