@@ -2,11 +2,12 @@
 
 Clients choose their client ids, and a default gives each of them a rate, so the number of rates is
 bounded: beyond MAX_RATES the one that was found the longest time ago is dropped, with what was
-used under it.
+used under it. So are the bytes of the names that are kept: a long one ends with a digest instead.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import NamedTuple
 
 from broker.quotas.client_quotas import ClientQuotas, Holder
@@ -22,6 +23,7 @@ from broker.quotas.token_bucket import TokenBucket
 
 MAX_RATES = 10_000
 MAX_ACCOUNTS = 10_000
+MAX_NAME_LENGTH = 256
 
 
 class Windows(NamedTuple):
@@ -108,7 +110,8 @@ class Accounts:
 
     def of(self, user: str, client_id: str, now_ms: int) -> Account:
         """Return the account of a client."""
-        account = self._accounts.get((user, client_id))
+        key = _kept(user), _kept(client_id)
+        account = self._accounts.get(key)
         if account is None:
             if len(self._accounts) >= MAX_ACCOUNTS:
                 self._accounts.clear()
@@ -118,17 +121,18 @@ class Accounts:
                 self._find(REQUEST_PERCENTAGE, user, client_id, now_ms),
                 self._find(CONTROLLER_MUTATION_RATE, user, client_id, now_ms),
             )
-            self._accounts[user, client_id] = account
+            self._accounts[key] = account
         return account
 
     def _find(self, key: str, user: str, client_id: str, now_ms: int) -> Metered | None:
         quota = self._quotas.find(key, user, client_id)
         if quota is None:
             return None
-        metered = self._rates.get((key, quota.holder))
+        holder = Holder(*(name and _kept(name) for name in quota.holder))
+        metered = self._rates.get((key, holder))
         if metered is None:
             used = self._new_rate(key, quota.limit, now_ms)
-            metered = self._rates[key, quota.holder] = Metered(key, quota.holder, used)
+            metered = self._rates[key, holder] = Metered(key, holder, used)
             if len(self._rates) > MAX_RATES:
                 self._rates.popitem(last=False)
                 self._accounts.clear()
@@ -136,7 +140,7 @@ class Accounts:
             metered.used.change(quota.limit, now_ms)
         else:
             metered.used.limit_per_second = quota.limit
-        self._rates.move_to_end((key, quota.holder))
+        self._rates.move_to_end((key, holder))
         return metered
 
     def _new_rate(self, key: str, limit: float, now_ms: int) -> RateLimit | TokenBucket:
@@ -151,3 +155,11 @@ class Accounts:
     def metered(self) -> Iterator[Metered]:
         """Return the rates, those of clients that were found last first."""
         return reversed(self._rates.values())
+
+
+def _kept(name: str) -> str:
+    """Return a name as it is kept: a long one by its beginning and its digest."""
+    if len(name) <= MAX_NAME_LENGTH:
+        return name
+    digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return name[: MAX_NAME_LENGTH - len(digest)] + digest

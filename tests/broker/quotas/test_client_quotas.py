@@ -134,3 +134,23 @@ def test_the_quota_of_an_address_is_found_in_each_spelling() -> None:
         }
     )
     assert [quotas.find(each) for each in ("::1", "10.0.0.1", "10.0.0.2")] == [3, 4, 5]
+
+
+def test_long_names_take_little_memory_and_are_told_apart() -> None:
+    accounts = new_accounts({entity(ABSENT, None): {KEY: 5.0}, entity(ABSENT, "x" * 1_000): {}})
+    first, second = (accounts.of("ann", "x" * 30_000 + end, 0).producer for end in "ab")
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert first is accounts.of("bob", "x" * 30_000 + "a", 0).producer
+    held = [*accounts._accounts, *(metered.holder for metered in accounts.metered())]
+    assert all(len(name or "") <= accounts_module.MAX_NAME_LENGTH for pair in held for name in pair)
+
+
+def test_a_long_name_has_the_quota_of_its_entity() -> None:
+    name = "x" * 30_000
+    accounts = new_accounts({entity(ABSENT, name): {KEY: 5.0}, entity(ABSENT, None): {KEY: 6.0}})
+    found = accounts.of("ann", name, 0).producer
+    assert found is not None
+    assert isinstance(found.used, RateLimit)
+    assert found.used.limit_per_second == 5
