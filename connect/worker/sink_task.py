@@ -81,6 +81,9 @@ class SinkWork:
         self._next_commit_ms = 0
         self._next_lag_ms = 0
         self._topic_seen_ms: dict[str, int] = {}
+        self._seen_topic: str | None = None
+        """The topic of the last record of this batch."""
+        self._keeps_messages = parts.report.takes_single_records
 
     # --- its life ---
 
@@ -177,10 +180,21 @@ class SinkWork:
     # --- reading ---
 
     def _read(self, messages: Iterable[Message]) -> None:
+        """Convert messages. Neighbours are mostly of one partition, which is looked up once."""
+        at: TopicPartition | None = None
+        is_assigned = False
+        self._seen_topic = None
         for message in messages:
             error = message.error()
             if error is None:
-                self._read_one(message)
+                topic, partition = message.topic(), message.partition()
+                assert topic is not None
+                assert partition is not None
+                if at is None or partition != at.partition or topic != at.topic:
+                    at = TopicPartition(topic, partition)
+                    is_assigned = at in self._context.assigned
+                if is_assigned:
+                    self._read_one(message, at)
             elif error.code() == KafkaError._MAX_POLL_EXCEEDED or error.retriable():  # noqa: SLF001
                 log.warning("consumer says task=%s error=%s", self._thread.task, error)
             elif error.code() in _WAITED_FOR:
@@ -188,19 +202,14 @@ class SinkWork:
             else:
                 raise KafkaException(error)
 
-    def _read_one(self, message: Message) -> None:
-        topic, partition = message.topic(), message.partition()
+    def _read_one(self, message: Message, at: TopicPartition) -> None:
         offset = message.offset()
-        assert topic is not None
-        assert partition is not None
         assert offset is not None
-        at = TopicPartition(topic, partition)
-        if at not in self._context.assigned:
-            return
         self.counts.sink_record_read_total += 1
         self._committed.setdefault(at, offset)
-        self._parts.report.consumed(at, message)
-        record = self._converted(message, topic, partition, offset)
+        if self._keeps_messages:
+            self._parts.report.consumed(at, message)
+        record = self._converted(message, at.topic, at.partition, offset)
         self._read_offsets[at] = offset + 1
         if record is not None:
             self._batch.append(record)
@@ -252,7 +261,8 @@ class SinkWork:
             original_kafka_partition=partition,
             original_kafka_offset=offset,
         )
-        self._track(topic)
+        if topic != self._seen_topic:
+            self._track(topic)
         transformed = self._parts.steps.transform(self._parts.stages, record, message)
         return None if transformed is SKIPPED else transformed
 
@@ -262,6 +272,7 @@ class SinkWork:
         return Headers(Header(name, each.value, each.schema) for name, each in found)
 
     def _track(self, topic: str) -> None:
+        self._seen_topic = topic
         if self._topic_seen_ms.get(topic, -_TOPIC_REMINDER_MS) + _TOPIC_REMINDER_MS <= now_ms():
             self._topic_seen_ms[topic] = now_ms()
             self._thread.topic_used(topic)
