@@ -20,9 +20,11 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
+from broker.errors import ErrorCode
 from millrace.testing import LocalCluster
 from tests.lib.apache_kafka import kafka_libs
 from tests.lib.java import java
+from tests.lib.share_member import ShareMember, topic_id_of
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -278,3 +280,22 @@ def test_a_closed_confluent_consumer_leaves_its_records_to_others(
         found = drain(two, 50)
         two.commit_sync()
     assert {(partition, offset) for partition, offset, _ in found} == produced
+
+
+# --- the protocol itself ---
+
+
+def test_a_broker_that_does_not_lead_names_the_leader(cluster: LocalCluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    leaders = {
+        number: found.leader
+        for number, found in admin.list_topics(topic, 10).topics[topic].partitions.items()
+    }
+    other = next(node_id for node_id in cluster.node_ids if node_id != leaders[0])
+    topic_id = topic_id_of(cluster.bootstrap_servers.split(",")[0], topic)
+    with ShareMember(cluster.address(other), "a group", topic_id) as member:
+        response = member.fetch([0], max_wait_ms=30_000)  # It does not wait.
+    (found,) = response.responses[0].partitions
+    assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert found.current_leader.leader_id == leaders[0]
+    assert [endpoint.node_id for endpoint in response.node_endpoints] == [leaders[0]]

@@ -324,11 +324,14 @@ def test_the_metrics_page_has_kafkas_names(group: Group) -> None:
     member.acknowledge({0: [(0, 4, ACCEPT)]})
     assert group.broker.http_url is not None
     page = urlopen(f"{group.broker.http_url}/metrics").read().decode()
+    groups = "kafka_server_share_group_metrics_"
     labels = f'group="{group.name}",partition="0",topic="{group.topic}"'
     assert f"kafka_server_share_partition_metrics_in_flight_message_count{{{labels}}} 5.0" in page
     for name in (
         'kafka_server_share_group_metrics_record_acknowledgements_total{ack_type="Accept"}',
         "kafka_server_share_session_cache_share_sessions_count 1.0",
+        f'{groups}topic_partitions_acquire_time_ms_count{{group="{group.name}"}} 1.0',
+        f'{groups}request_topic_partitions_fetch_ratio_sum{{group="{group.name}"}} 100.0',
         f'kafka_server_broker_topic_metrics_total_share_fetch_requests_total{{topic="{group.topic}"}}',
     ):
         assert name in page, name

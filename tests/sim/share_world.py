@@ -330,12 +330,20 @@ class ShareWorld:
 
     def disconnect(self, member_id: str) -> None:
         for leader in list(self.leaders.values()):
+            held = {
+                offset: holder
+                for offset, holder in leader.holders.items()
+                if holder[0] == member_id
+            }
             released = leader.led.release(member_id)
 
-            def on_released(leader: Leader = leader, released: Any = released) -> None:
+            def on_released(
+                leader: Leader = leader, held: Any = held, released: Any = released
+            ) -> None:
                 if released.value is None:
-                    for offset, (holder, _) in list(leader.holders.items()):
-                        if holder == member_id:
+                    for offset, holder in held.items():
+                        # The member may be there again, and have the record again.
+                        if leader.holders.get(offset) == holder:
                             del leader.holders[offset]
 
             if released.is_done:

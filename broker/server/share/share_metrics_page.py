@@ -1,7 +1,9 @@
 """The metrics of share groups at the leaders of partitions, under Kafka's names.
 
 kafka_server_share_group_metrics_<name>      RecordAcknowledgementsPerSec by ack_type,
-                                             PartitionLoadTimeMs
+                                             PartitionLoadTimeMs, and by group
+                                             RequestTopicPartitionsFetchRatio and
+                                             TopicPartitionsAcquireTimeMs
 kafka_server_share_partition_metrics_<name>  InFlightMessageCount, InFlightBatchCount and
                                              AcquisitionLockTimeoutPerSec, of each share-partition
 kafka_server_share_session_cache_<name>      ShareSessionsCount, SharePartitionsCount,
@@ -10,7 +12,8 @@ kafka_server_broker_topic_metrics_<name>     TotalShareFetchRequestsPerSec and
                                              TotalShareAcknowledgementRequestsPerSec by topic, and
                                              Failed... for both
 
-A counter stands for a rate: Prometheus computes the rate.
+A counter stands for a rate: Prometheus computes the rate. Kafka's metrics of the fetch lock are not
+here, because there is no such lock.
 """
 
 from collections import Counter
@@ -22,7 +25,7 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from broker.server.share.share_metrics import ACK_TYPE_NAMES
+from broker.server.share.share_metrics import ACK_TYPE_NAMES, Sum
 from broker.server.share.share_partitions import SharePartitions
 
 _GROUPS = "kafka_server_share_group_metrics_"
@@ -61,6 +64,16 @@ class ShareCollector:
                 "The time to read the state of a share-partition",
                 count_value=metrics.load_count,
                 sum_value=metrics.load_ms,
+            ),
+            _by_group(
+                "request_topic_partitions_fetch_ratio",
+                "The percentage of a fetch's partitions that had records",
+                metrics.acquire_ratio,
+            ),
+            _by_group(
+                "topic_partitions_acquire_time_ms",
+                "The time from a fetch to its records",
+                metrics.acquire_ms,
             ),
             _by_topic("total_share_fetch_requests", "ShareFetches", metrics.total_fetches),
             _by_topic(
@@ -115,6 +128,13 @@ class ShareCollector:
                 sessions.eviction_count,
             ),
         ]
+
+
+def _by_group(name: str, text: str, sums: dict[str, Sum]) -> Metric:
+    family = SummaryMetricFamily(f"{_GROUPS}{name}", text, labels=["group"])
+    for group_id, found in sorted(sums.items()):
+        family.add_metric([group_id], found.count, found.total)
+    return family
 
 
 def _by_topic(name: str, text: str, counts: Counter[str]) -> Metric:

@@ -31,6 +31,7 @@ class SharePartitions:
         self.sessions = sessions
         self.metrics = parts.metrics
         self.settings_of = parts.settings_of
+        self.now_ms = parts.clock.now_ms
         self._by_group: dict[str, dict[PartitionKey, LedSharePartition]] = {}
         self._by_partition: dict[PartitionKey, dict[str, LedSharePartition]] = {}
         self._ending: dict[SharePartitionKey, LedSharePartition] = {}
@@ -114,6 +115,7 @@ class SharePartitions:
     def end_if_unused(self, group_id: str) -> None:
         """End the share-partitions of a group that has no session here."""
         if not self.sessions.has_members(group_id):
+            self.metrics.forget_group(group_id)
             for led in list(self._by_group.get(group_id, {}).values()):
                 self._end(
                     led,

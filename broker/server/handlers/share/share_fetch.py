@@ -147,7 +147,17 @@ class ShareFetch:
         self, request: ShareFetchRequest, session: ShareSession, read: ShareRead
     ) -> Steps[None]:
         """Acquire records; wait for them, if there are too few bytes and time is left."""
-        yield from read.open(session.rotated(request.share_session_epoch))
+        began_ms = self._shares.now_ms()
+        keys = session.rotated(request.share_session_epoch)
+        yield from read.open(keys)
+        yield from self._wait_for_records(request, read)
+        self._shares.metrics.note_acquired(
+            session.key.group_id,
+            100 * read.acquired_count / max(1, len(keys)),
+            self._shares.now_ms() - began_ms,
+        )
+
+    def _wait_for_records(self, request: ShareFetchRequest, read: ShareRead) -> Steps[None]:
         has_time = request.max_wait_ms > 0
         if read.run(is_final=not has_time) or not has_time:
             return

@@ -54,6 +54,8 @@ class ShareRead:
         self.led: dict[PartitionKey, LedSharePartition] = {}
         self.answers: dict[PartitionKey, PartitionData] = {}
         self.size_bytes = 0
+        self.acquired_count = 0
+        """The number of partitions that gave records."""
         self._is_enough = False
         """True if there is something to answer at once."""
         self.reads_committed = shares.settings_of(group_id).reads_committed
@@ -150,6 +152,7 @@ class ShareRead:
             return 0
         self._is_enough = True
         self.size_bytes += len(records)
+        self.acquired_count += 1
         self.answers[key] = PartitionData(
             partition_index=key[1],
             records=records,
