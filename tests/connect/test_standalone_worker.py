@@ -525,7 +525,7 @@ def test_pages_of_other_sites_change_nothing_and_names_of_sites_are_not_served(
     [
         ("key.converter=", "key.converter"),
         ("offset.flush.interval.ms=soon", "offset.flush.interval.ms"),
-        ("listeners=https://:1", "only http is served"),
+        ("listeners=https://:1", "listeners.https.ssl.keystore.location"),
         ("connector.client.config.override.policy=Some", "override.policy"),
     ],
 )
