@@ -15,12 +15,14 @@ from millrace.lab.mirror import (
     MirrorWalk,
 )
 from millrace.lab.steps import StepFailedError, Steps
+from millrace.lab.work_queue import WorkQueue
 from millrace.testing import BrokerFailedError
 
 REPLICATION_FACTOR = 3
 INTERRUPTED = 130
 WALKS = {
     "failover": "kill a broker under load, and restart it",
+    "work-queue": "a share group as a work queue: workers die, one order cannot be packed",
     "mirror-failover": "move a group to a mirrored cluster, and back",
     "mirror-both-ways": "mirror two clusters to each other, without loops",
     "mirror-hub-and-spoke": "collect the orders of branches, send prices to all branches",
@@ -81,8 +83,10 @@ def _parser() -> CommandParser:
     return parser
 
 
-def _walk(options: argparse.Namespace, steps: Steps) -> Failover | MirrorWalk:
+def _walk(options: argparse.Namespace, steps: Steps) -> Failover | MirrorWalk | WorkQueue:
     match options.walk:
+        case "work-queue":
+            return WorkQueue(steps)
         case "mirror-failover":
             return MirrorFailover(steps)
         case "mirror-both-ways":
