@@ -53,12 +53,20 @@ class Acknowledgement(NamedTuple):
 
 
 def validate_batches(batches: Sequence[Batch], *, may_renew: bool) -> None:
-    """Raise INVALID_REQUEST unless the batches of one partition ascend and have valid types."""
+    """Raise INVALID_REQUEST unless the batches of one partition ascend and have valid types.
+
+    A batch that begins with the last record of the one before it is INVALID_RECORD_STATE, as in
+    Kafka: that record has just been acknowledged.
+    """
     previous = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last:
             raise _invalid(f"The first offset {first} is above the last one, {last}")
+        if first == previous >= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD_STATE, f"The record at {first} is acknowledged twice"
+            )
         if first <= previous:
             raise _invalid(f"The batch at {first} begins within the one before it")
         if not types:

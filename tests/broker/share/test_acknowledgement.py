@@ -15,7 +15,7 @@ def batch(first: int, last: int, *types: int) -> AcknowledgementBatch:
     "batches",
     [
         [batch(5, 4, 1)],
-        [batch(0, 9, 1), batch(9, 12, 1)],
+        [batch(0, 9, 1), batch(8, 12, 1)],
         [batch(10, 12, 1), batch(0, 5, 1)],
         [batch(0, 9)],
         [batch(0, 9, 1, 1)],
@@ -30,6 +30,12 @@ def test_invalid_batches_are_refused(batches: list[AcknowledgementBatch]):
     with pytest.raises(KafkaError) as caught:
         validate_batches(batches, may_renew=False)
     assert caught.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_record_in_two_batches_is_refused_as_kafka_does():
+    with pytest.raises(KafkaError) as caught:
+        validate_batches([batch(0, 9, 1), batch(9, 12, 1)], may_renew=False)
+    assert caught.value.code == ErrorCode.INVALID_RECORD_STATE
 
 
 def test_valid_batches_are_divided_into_ranges_of_one_type():
