@@ -53,10 +53,15 @@ _NOT_YET = {
     "alter.config.policy.class.name": "a policy for settings",
     "client.quota.callback.class": "a class that decides on quotas",
     "create.topic.policy.class.name": "a policy for new topics",
+    "principal.builder.class": "a class that names principals",
     "queued.max.request.bytes": "a limit on the bytes of waiting requests",
     "remote.log.storage.system.enable": "tiered storage",
     "transaction.two.phase.commit.enable": "two-phase commit of transactions",
 }
+
+_KAFKAS_PRINCIPAL_BUILDER = (
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
 
 MIN_INITIAL_REBALANCE_DELAY_MS = 60
 """An empty group waits at least so long for more members, also where the setting says 0.
@@ -218,7 +223,8 @@ class BrokerConfig:
 
 def _refuse_what_is_not_built(given: Mapping[str, str]) -> None:
     for name, what in _NOT_YET.items():
-        if given.get(name, "") not in {"", "false", KNOWN_SETTINGS[name].default}:
+        value = given.get(name, "")
+        if value not in {"", "false", KNOWN_SETTINGS[name].default, _KAFKAS_PRINCIPAL_BUILDER}:
             raise invalid(f"{name}: {what} is not supported yet")
 
 

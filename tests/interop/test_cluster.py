@@ -8,6 +8,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from broker.cli import configs
 from broker.cli.topics import main as topics
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
@@ -209,6 +210,21 @@ def test_kafka_s_own_tools_work_with_the_cluster(cluster: LocalCluster) -> None:
     run_kafka_tools(cluster, KAFKA_TOOLS)
     wait_until_all_know(cluster, "by-kafka")
     run_kafka_tools(cluster, KAFKA_TOOLS_ON_A_TOPIC)
+
+
+def test_a_controller_describes_settings(
+    cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controller = cluster.active_controller()
+    address = f"127.0.0.1:{cluster._controller_ports[controller]}"
+    to = ("--bootstrap-controller", address, "--describe", "--entity-type", "brokers")
+    arguments = (*to, "--entity-name", str(controller), "--all")
+    (theirs,) = run_tools(kafka_libs(), [Tool("kafka.admin.ConfigCommand", arguments)])
+    assert f"node.id={controller} sensitive=false" in theirs.output
+    capsys.readouterr()
+    assert configs.main(list(arguments)) == 0
+    ours = capsys.readouterr().out.splitlines()
+    assert sorted(map(str.strip, ours)) == sorted(map(str.strip, theirs.output.splitlines()))
 
 
 def run_kafka_tools(cluster: LocalCluster, tools: Sequence[KafkaTool]) -> None:

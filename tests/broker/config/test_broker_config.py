@@ -82,6 +82,7 @@ def test_log_dirs_wins_over_log_dir() -> None:
         {"inter_broker_listener_name": "NOSUCH"},
         {"authorizer_class_name": "org.example.Authorizer"},
         {"transaction_two_phase_commit_enable": "true"},
+        {"principal_builder_class": "org.example.Builder"},
         {"max_connection_creation_rate": "-1"},
         {"max_connections_per_ip_overrides": "127.0.0.1"},
         {"max_connections_per_ip_overrides": "some.host:5"},
