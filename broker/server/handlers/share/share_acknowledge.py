@@ -4,7 +4,6 @@ Epoch -1 closes the session, after the acknowledgements: the records that the me
 available again. v2 adds the renewal of locks (KIP-1222).
 """
 
-from broker.errors import ErrorCode
 from broker.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -13,14 +12,15 @@ from broker.protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS, endpoints_of, find_leader
+from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.handlers.share.leaders import tell_leaders
 from broker.server.handlers.share.validation import member_of, require_share_groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.share.acknowledging import Acknowledging, Results, batches_in
 from broker.server.share.share_partitions import SharePartitions
-from broker.share.session import FINAL_EPOCH
+from broker.share.session import FINAL_EPOCH, PartitionKey
 
 FIRST_VERSION_WITH_RENEWALS = 2
 
@@ -53,30 +53,22 @@ class ShareAcknowledge:
         self, context: RequestContext, group_id: str, results: Results
     ) -> ShareAcknowledgeResponse:
         topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
-        leaders: set[int] = set()
-        for (topic_id, number), error in results.items():
+        misdirected: list[tuple[PartitionKey, PartitionData]] = []
+        for key, error in results.items():
+            topic_id, number = key
             answer = PartitionData(partition_index=number)
             if error is not None:
                 answer.error_code, answer.error_message = error.code, error.message
                 if error.code in SAYS_WHO_LEADS:
-                    self._tell_leader(topic_id, answer, leaders)
+                    misdirected.append((key, answer))
             if topic_id not in topics:
                 topics[topic_id] = ShareAcknowledgeTopicResponse(topic_id=topic_id)
             topics[topic_id].partitions.append(answer)
-        addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
+        listener_name = context.connection.peer.listener_name
+        addresses = tell_leaders(self._metadata, listener_name, misdirected, LeaderIdAndEpoch)
         settings = self._shares.settings_of(group_id)
         return ShareAcknowledgeResponse(
-            error_code=ErrorCode.NONE,
             acquisition_lock_timeout_ms=settings.policy.record_lock_duration_ms,
             responses=list(topics.values()),
             node_endpoints=[NodeEndpoint(**address._asdict()) for address in addresses],
         )
-
-    def _tell_leader(self, topic_id: bytes, answer: PartitionData, leaders: set[int]) -> None:
-        """Add the leader of a partition that this broker does not lead (KIP-951)."""
-        topic = self._metadata.image.topics.by_id.get(topic_id)
-        if topic is not None:
-            found = find_leader(self._metadata, topic.name, answer.partition_index)
-            if found is not None:
-                answer.current_leader = LeaderIdAndEpoch(**found._asdict())
-                leaders.add(found.leader_id)

@@ -22,8 +22,9 @@ from broker.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS, endpoints_of, find_leader
+from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.handlers.share.leaders import tell_leaders
 from broker.server.handlers.share.share_read import ShareRead, Wanted
 from broker.server.handlers.share.validation import member_of, require_share_groups
 from broker.server.metrics import Metrics
@@ -212,27 +213,15 @@ class ShareFetch:
             acquisition_lock_timeout_ms=settings.policy.record_lock_duration_ms,
             responses=_by_topic(named.items()),
         )
-        self._tell_leaders(context, named, response)
+        misdirected = [
+            (key, answer)
+            for key, answer in named.items()
+            if not SAYS_WHO_LEADS.isdisjoint((answer.error_code, answer.acknowledge_error_code))
+        ]
+        listener_name = context.connection.peer.listener_name
+        for address in tell_leaders(self._metadata, listener_name, misdirected, LeaderIdAndEpoch):
+            response.node_endpoints.append(NodeEndpoint(**address._asdict()))
         return response
-
-    def _tell_leaders(
-        self,
-        context: RequestContext,
-        answers: dict[PartitionKey, PartitionData],
-        response: ShareFetchResponse,
-    ) -> None:
-        """Add the leaders of partitions that this broker does not lead (KIP-951)."""
-        leaders: set[int] = set()
-        for (topic_id, number), answer in answers.items():
-            if SAYS_WHO_LEADS.isdisjoint((answer.error_code, answer.acknowledge_error_code)):
-                continue
-            topic = self._metadata.image.topics.by_id.get(topic_id)
-            found = None if topic is None else find_leader(self._metadata, topic.name, number)
-            if found is not None:
-                answer.current_leader = LeaderIdAndEpoch(**found._asdict())
-                leaders.add(found.leader_id)
-        addresses = endpoints_of(self._metadata, leaders, context.connection.peer.listener_name)
-        response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
 
 
 def _validate_renewal(request: ShareFetchRequest) -> None:
