@@ -114,9 +114,11 @@ class Controller:
         """Become active: start all sessions, and return the first records of a new cluster."""
         self._elections = PeriodicElections(self._view, moment.now_ms)
         self._token_expiry = TokenExpiry(self._view, moment.now_ms)
+        leader_id, heard_ms = self._view.config.heard_leader() or (-1, moment.now_ms)
         for broker in self._view.image.brokers.values():
             if not broker.is_fenced:
-                self._view.sessions.touch(broker, moment.now_ms)
+                last_ms = heard_ms if broker.broker_id == leader_id else moment.now_ms
+                self._view.sessions.begin(broker, last_ms, moment.now_ms)
         return bootstrap_records(self._view)
 
     def handle(

@@ -194,6 +194,7 @@ def _ask_again(state: RaftState, source: int, now_ms: int) -> None:
 
 def _note_alive(state: RaftState, role: Follower | Observer, now_ms: int) -> None:
     role.deadline_ms = now_ms + state.config.fetch_timeout_ms
+    state.heard_leader = state.leader_id, now_ms
     if isinstance(role, Follower):
         role.has_fetched = True
 

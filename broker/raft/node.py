@@ -155,6 +155,11 @@ class RaftNode:
         """Return `kraft.version` and the voters for a snapshot of the records below an offset."""
         return self._state.history.at(end_offset)
 
+    @property
+    def heard_leader(self) -> tuple[int, int] | None:
+        """Return the leader that answered this node last, and when; None if none has."""
+        return self._state.heard_leader
+
     def endpoint_of(self, node_id: int) -> tuple[str, int] | None:
         """Return the address of a node to send to; None if it is unknown."""
         return self._state.endpoint_of(node_id)

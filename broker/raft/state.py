@@ -62,6 +62,8 @@ class RaftState:
         self.abandoned: list[ParkedFetch] = []
         """The Fetches that were parked when this node stopped leading; `leading` answers them."""
         self.is_stopping = False
+        self.heard_leader: tuple[int, int] | None = None
+        """The leader that answered last, and when."""
         self._learned: dict[int, tuple[str, int]] = {}
         self._next_server = 0
 

@@ -2,7 +2,9 @@
 
 The controller *fences* a broker when its session ends; until then the broker counts as alive. A new
 controller has received no heartbeats, so it gives every unfenced broker a full session when it
-becomes active (KIP-631, Kafka's BrokerHeartbeatManager).
+becomes active (KIP-631, Kafka's BrokerHeartbeatManager). There is one exception: the node that led
+before, if it is a broker too, has been silent since its last answer as the leader. Up to half of
+its session has passed then: it may be alive, and needs the time to find the new controller.
 
 The broker in the controller's own process lives as long as the controller, so its session never
 ends. A cluster of one node therefore has no deadline.
@@ -43,6 +45,11 @@ class Sessions:
         session.last_contact_ms = now_ms
         session.metadata_offset = metadata_offset
         return session
+
+    def begin(self, broker: BrokerImage, last_contact_ms: int, now_ms: int) -> None:
+        """Start a session of a broker that was last heard of by another way than a heartbeat."""
+        earliest_ms = now_ms - self.session_timeout_ms // 2
+        self.touch(broker, min(max(last_contact_ms, earliest_ms), now_ms))
 
     def end(self, broker_id: int) -> None:
         """Remove the session of a broker that was fenced or unregistered."""

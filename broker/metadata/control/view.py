@@ -58,6 +58,11 @@ def accept_any(settings: Mapping[str, str]) -> None:
     """Accept any broker settings."""
 
 
+def nobody() -> tuple[int, int] | None:
+    """Return None: no other leader was heard of."""
+    return None
+
+
 def no_list(name: str) -> str | None:
     """Return None: no broker setting is of type LIST."""
     return None
@@ -82,6 +87,8 @@ class ControllerConfig:
     node_id: int = -1
     voters: Callable[[], tuple[int, ...]] = tuple
     """Returns the node ids of the quorum's voters."""
+    heard_leader: Callable[[], tuple[int, int] | None] = nobody
+    """Returns the last leader that answered this node, and when (monotonic milliseconds)."""
     own_incarnation_id: bytes | None = None
     """The incarnation of the broker in this process: it replaces an earlier one at once."""
     cluster_id: str = ""

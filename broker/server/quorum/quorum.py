@@ -100,9 +100,7 @@ class Quorum:
         self.incarnation_id = random_uuid().bytes
         """The id of the broker's process: every start of a node has another one."""
         self._rules = rules or controller_rules(
-            controller_config(
-                config, cluster_id, storage, self.incarnation_id, lambda: self.node.voters.ids
-            ),
+            controller_config(config, cluster_id, storage, self.incarnation_id, lambda: self.node),
             random_source,
         )
         settings = client_settings(config, config.security.to_controllers)

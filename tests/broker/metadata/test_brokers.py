@@ -101,6 +101,28 @@ def test_the_broker_in_the_controllers_process_comes_again_at_once_and_needs_no_
     assert cluster.broker(1).is_fenced
 
 
+def test_the_node_that_led_before_has_been_silent_since_it_last_answered() -> None:
+    heard: list[tuple[int, int]] = []
+    cluster = ControlledCluster(
+        1, 2, session_timeout_ms=9_000, heard_leader=lambda: heard[-1] if heard else None
+    )
+    heard.append((2, cluster.now_ms))
+    cluster.now_ms += 3_000
+    cluster.elect_controller()
+    cluster.now_ms += 6_001
+    cluster.heartbeat(1)
+    cluster.tick()
+    assert [broker.is_fenced for broker in cluster.image.brokers.values()] == [False, True]
+    # However long nobody led: it has half of its session to find the new controller.
+    cluster.start(2)
+    cluster.now_ms += 60_000
+    cluster.elect_controller()
+    cluster.now_ms += 4_000
+    cluster.heartbeat(1)
+    cluster.tick()
+    assert not cluster.image.brokers[2].is_fenced
+
+
 def test_a_new_controller_gives_every_unfenced_broker_a_whole_session() -> None:
     cluster = ControlledCluster(1, session_timeout_ms=9_000)
     cluster.now_ms += 8_000

@@ -12,6 +12,7 @@ from broker.metadata.controller import Controller, ControllerConfig, refuse
 from broker.metadata.image import MetadataImage
 from broker.protocol.message import Message
 from broker.protocol.messages.create_topics import CreatableTopicConfigs
+from broker.raft.node import RaftNode
 from broker.server.clock import Random
 from broker.server.cluster.described_configs import describe_topic
 from broker.server.quorum.controller.active_controller import ControllerLike
@@ -30,7 +31,7 @@ def controller_config(
     cluster_id: str,
     storage: Storage,
     incarnation_id: bytes,
-    voters: Callable[[], tuple[int, ...]],
+    node: Callable[[], RaftNode],
 ) -> ControllerConfig:
     """Return the controller's settings: those configured, and those formatted."""
 
@@ -48,7 +49,8 @@ def controller_config(
 
     return ControllerConfig(
         node_id=config.node_id,
-        voters=voters,
+        voters=lambda: node().voters.ids,
+        heard_leader=lambda: node().heard_leader,
         own_incarnation_id=incarnation_id,
         cluster_id=cluster_id,
         partition_count=config.partition_count,
