@@ -6,10 +6,12 @@ from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from common.http.guarding import guarding, letting_pages_read
 from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from common.process.tasks import spawn
+from rest_proxy.endpoints import EndpointLists
 from rest_proxy.probes import Metrics, front_page, get_live, get_nothing, get_ready
 from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import UNAUTHORIZED, RestError
@@ -20,7 +22,8 @@ from rest_proxy.v3 import records as v3_records
 from rest_proxy.v3 import topics as v3_topics
 from rest_proxy.v3.rate import RateLimit
 from rest_proxy.v3.records import RATE_LIMIT
-from rest_proxy.web.answers import errors_as_json, refusal
+from rest_proxy.web.answers import Handler, errors_as_json, refusal
+from rest_proxy.web.media import named_formats
 
 V2: Final = (topics, produce, consumers, records)
 V3: Final = (clusters, configs, v3_topics, groups, acls, v3_records)
@@ -32,7 +35,12 @@ def build_app(proxy: Proxy) -> web.Application:
     metrics = Metrics(proxy)
     guard = guard_of(settings)
     app = web.Application(
-        middlewares=[metrics.measure, guarding(guard, _refuse), errors_as_json],
+        middlewares=[
+            metrics.measure,
+            guarding(guard, _refuse),
+            errors_as_json,
+            _serving(settings.endpoints()),
+        ],
         client_max_size=settings.whole("request.max.bytes"),
     )
     app.on_response_prepare.append(letting_pages_read(guard))
@@ -49,6 +57,21 @@ def build_app(proxy: Proxy) -> web.Application:
         _add(app, [route for module in V3 for route in module.ROUTES])
     app.cleanup_ctx.append(_run)
     return app
+
+
+def _serving(lists: EndpointLists) -> Middleware:
+    """Return the middleware that refuses endpoints by the allowlist and the blocklist."""
+
+    @web.middleware
+    async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        if resource is not None:
+            path = resource.canonical.rstrip("/") or "/"
+            formats = named_formats(request.content_type, request.headers.get("Accept"))
+            lists.check(request.method, path, formats)
+        return await handler(request)
+
+    return serve
 
 
 def _add(app: web.Application, routes: Iterable[web.RouteDef]) -> None:

@@ -22,6 +22,7 @@ from millrace.security.http_server import (
     http_security,
 )
 from millrace.security.translation import ClientSettingsError
+from rest_proxy.endpoints import EndpointLists
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
 _CLIENT: Final = "client."
@@ -70,6 +71,10 @@ KNOWN: Final[dict[str, Setting]] = {
     "request.max.bytes": Setting(default="33554432", what="the largest body of a request"),
     "api.v2.enable": Setting(default="true", what="whether version 2 is served"),
     "api.v3.enable": Setting(default="true", what="whether version 3 is served"),
+    "api.endpoints.allowlist": Setting(
+        default="", what="the endpoints that are served, as api.v3.topics.list,api.v3.acls.*"
+    ),
+    "api.endpoints.blocklist": Setting(default="", what="endpoints that are not served"),
     "api.v3.produce.batch.maximum.entries": Setting(
         default="10", what="how many records a batch of version 3 has at most"
     ),
@@ -142,6 +147,15 @@ class Settings:
         if not 1 <= entries <= 50:
             raise SettingsError(f"api.v3.produce.batch.maximum.entries={entries}: 1 to 50")
         self.address()
+        try:
+            self.endpoints()
+        except ValueError as error:
+            raise SettingsError(f"api.endpoints.allowlist or .blocklist: {error}") from None
+
+    def endpoints(self) -> EndpointLists:
+        """Return which endpoints are served; raises ValueError."""
+        kinds = ("allowlist", "blocklist")
+        return EndpointLists(*(_names(self.values[f"api.endpoints.{kind}"]) for kind in kinds))
 
     def __getitem__(self, name: str) -> str:
         return self.values[name]
@@ -166,6 +180,10 @@ class Settings:
     def address(self) -> tuple[str, int]:
         """Return the host and the port to listen on; raises SettingsError."""
         return parse_listener("listeners", self.values["listeners"])
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def parse_listener(name: str, text: str) -> tuple[str, int]:

@@ -42,6 +42,13 @@ def check_v3_body(content_type: str) -> None:
         raise wrong_media_type(content_type, JSON)
 
 
+def named_formats(content_type: str, accept: str | None) -> dict[str, str]:
+    """Return the formats that a caller names: of records sent (POST), of records read (GET)."""
+    read = next((each for each in map(_format, _accepted(accept)) if each is not None), None)
+    found = {"POST": _format(content_type), "GET": read}
+    return {method: str(each) for method, each in found.items() if each is not None}
+
+
 def answered_type(accept: str | None, *offered: str) -> str:
     """Return the first offer that a caller accepts; raises RestError, 406."""
     for wanted in _accepted(accept):
