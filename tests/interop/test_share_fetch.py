@@ -164,6 +164,18 @@ def test_the_last_request_of_a_session_acknowledges_and_releases_the_rest(
     assert one.fetch(epoch=1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
+def test_offsets_that_were_changed_between_two_sessions_are_followed(group: Group) -> None:
+    """The group has no session, although the connection is open."""
+    member = group.member()
+    member.fetch([0])
+    member.acknowledge({0: [(0, 9, ACCEPT)]})
+    member.fetch(epoch=-1)
+    where = group.broker.bootstrap_servers
+    initialize(where, group.name, group.topic_id, 2, start_offset=3, state_epoch=2)
+    member.epoch = 0
+    assert acquired(member.fetch([0])) == {0: [(3, 9, 1)]}
+
+
 def test_a_renewal_keeps_the_records(group: Group) -> None:
     one, two = group.member(), group.member()
     one.fetch([0])

@@ -41,6 +41,7 @@ def initialize(
     partitions: int = 1,
     *,
     start_offset: int = UNSET,
+    state_epoch: int = 1,
 ) -> None:
     """Begin the states of a topic's share-partitions, as the group coordinator does."""
     keys = [
@@ -56,7 +57,9 @@ def initialize(
                 InitializeStateData(
                     topic_id=topic_id,
                     partitions=[
-                        InitializedState(partition=number, state_epoch=1, start_offset=start_offset)
+                        InitializedState(
+                            partition=number, state_epoch=state_epoch, start_offset=start_offset
+                        )
                         for number in range(partitions)
                     ],
                 )

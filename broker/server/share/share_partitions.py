@@ -107,6 +107,12 @@ class SharePartitions:
                 led.release(member_id)
         self.end_if_unused(group_id)
 
+    def close(self, session: ShareSession) -> None:
+        """Close a session at the request of its member, unless it has another one by now."""
+        if self.sessions.find(session.key) is session:
+            self.sessions.close(session.key)
+            self.release(session)
+
     def on_connection_closed(self, connection: Connection) -> None:
         """End the sessions of a connection, and what a group without sessions leaves."""
         for session in self.sessions.close_all_of(connection):

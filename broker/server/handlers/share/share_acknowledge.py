@@ -36,17 +36,15 @@ class ShareAcknowledge:
         """Answer when the acknowledgements are stored."""
         require_share_groups(self._metadata)
         member = member_of(request)
-        sessions = self._shares.sessions
-        session = sessions.resume(member, request.share_session_epoch)
+        session = self._shares.sessions.resume(member, request.share_session_epoch)
         renews = context.api_version >= FIRST_VERSION_WITH_RENEWALS and request.is_renew_ack
         acknowledging = Acknowledging(
             self._shares, member, batches_in(request.topics), may_renew=renews
         )
         yield from acknowledging.begin()
         results = yield from acknowledging.results()
-        if request.share_session_epoch == FINAL_EPOCH and sessions.find(member) is session:
-            sessions.close(member)
-            self._shares.release(session)
+        if request.share_session_epoch == FINAL_EPOCH:
+            self._shares.close(session)
         return self._answer(context, member.group_id, results)
 
     def _answer(

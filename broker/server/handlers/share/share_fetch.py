@@ -91,9 +91,8 @@ class ShareFetch:
             yield from self._fetch(request, session, read)
         results = yield from acknowledging.results()
         response = self._answer(context, request, session, read, results)
-        if is_last and self._shares.sessions.find(member) is session:
-            self._shares.sessions.close(member)
-            self._shares.release(session)
+        if is_last:
+            self._shares.close(session)
         return response
 
     def _pause(self, wait_ms: int) -> Later:
