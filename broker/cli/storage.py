@@ -22,6 +22,7 @@ from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.features import (
     FEATURES_AT_FORMAT,
+    KRAFT_VERSION,
     SUPPORTED_FEATURES,
 )
 from broker.metadata.parts.scram import scram_record
@@ -44,7 +45,6 @@ from broker.server.quorum.formatting import (
 
 RELEASE = "4.3-IV0"
 RELEASES = frozenset({"4.3", RELEASE})
-KRAFT_VERSION = "kraft.version"
 LATEST_KRAFT_VERSION = 1
 
 
@@ -188,7 +188,9 @@ class _Voter:
 def _format(parsed: argparse.Namespace) -> int:
     config, storage = _load(parsed.config), RealStorage()
     _validate_quorum_flags(parsed, config)
-    features = _features(parsed.release_version, parsed.feature)
+    names_voters = parsed.standalone or parsed.initial_controllers is not None
+    is_dynamic = not config.voters and (names_voters or parsed.no_initial_controllers)
+    features = _features(parsed.release_version, parsed.feature, is_dynamic=is_dynamic)
     plan = _plan(parsed, config, features)
     found = examine(storage, config)
     if found.formatted and not parsed.ignore_formatted:
@@ -245,14 +247,14 @@ def _validate_quorum_flags(parsed: argparse.Namespace, config: BrokerConfig) -> 
         )
 
 
-def _features(release: str | None, given: list[str]) -> dict[str, int]:
+def _features(release: str | None, given: list[str], *, is_dynamic: bool) -> dict[str, int]:
     """Give the levels of a new cluster: the defaults, changed by what was given."""
     if release is not None and release not in RELEASES:
         raise Refused(
             f"Unknown metadata.version '{release}'. Supported metadata.version are: {RELEASE}"
         )
     features = dict(FEATURES_AT_FORMAT)
-    ranges = {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, LATEST_KRAFT_VERSION)}
+    ranges = SUPPORTED_FEATURES
     for text in given:
         name, equals, level_text = text.partition("=")
         if not equals or not level_text.isdecimal():
@@ -264,9 +266,28 @@ def _features(release: str | None, given: list[str]) -> dict[str, int]:
         lowest, highest = ranges[name]
         if not lowest <= int(level_text) <= highest:
             raise Refused(f"No feature:{name} with feature level {level_text}")
-        if name != KRAFT_VERSION:
+        if name == KRAFT_VERSION:
+            _validate_kraft_version(int(level_text), is_dynamic=is_dynamic)
+        else:
             features[name] = int(level_text)
     return features
+
+
+def _validate_kraft_version(level: int, *, is_dynamic: bool) -> None:
+    """Refuse a level that the flags contradict: they alone decide it."""
+    flags = "--standalone, --initial-controllers, or --no-initial-controllers"
+    if level == 0 and is_dynamic:
+        raise Refused(
+            f"Cannot set {KRAFT_VERSION} to 0 if controller.quorum.voters is empty and one of the "
+            f"flags {flags} is used. For dynamic controllers support, try removing the --feature "
+            f"flag for {KRAFT_VERSION}."
+        )
+    if level > 0 and not is_dynamic:
+        raise Refused(
+            f"Cannot set {KRAFT_VERSION} to {level} unless controller.quorum.voters is empty and "
+            f"one of the flags {flags} is used. For dynamic controllers support, try using one of "
+            f"{flags} and removing controller.quorum.voters."
+        )
 
 
 def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, int]) -> FormatPlan:
@@ -277,6 +298,12 @@ def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, 
     elif parsed.initial_controllers is not None:
         items = [item for item in parsed.initial_controllers.split(",") if item.strip()]
         voters = [_initial_controller(item.strip()) for item in items]
+        ids = [voter.node_id for voter in voters]
+        if not ids or len(set(ids)) < len(ids):
+            raise Refused(
+                f"--initial-controllers: {parsed.initial_controllers}: names no controller, or "
+                "one twice"
+            )
         own = [voter.directory_id for voter in voters if voter.node_id == config.node_id]
         directory_id = own[0] if own else directory_id
     return FormatPlan(

@@ -244,3 +244,35 @@ def test_a_wrong_credential_formats_nothing(properties, tmp_path, capsys, given,
     assert format_with(properties, "--add-scram", given) == 1
     assert says in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("quorum", "flags", "why"),
+    [
+        (DYNAMIC, ["-s", "-f", "kraft.version=0"], "Cannot set kraft.version to 0 if"),
+        (DYNAMIC, ["-N", "-f", "kraft.version=0"], "Cannot set kraft.version to 0 if"),
+        (STATIC, ["-f", "kraft.version=1"], "Cannot set kraft.version to 1 unless"),
+        (DYNAMIC, ["-s", "-f", "kraft.version=2"], "No feature:kraft.version with feature level 2"),
+        (DYNAMIC, ["-I", ","], "names no controller, or one twice"),
+    ],
+)
+def test_a_level_of_kraft_version_that_the_flags_contradict_is_refused(
+    tmp_path, capsys, quorum, flags, why
+):
+    assert format_with(write(tmp_path, quorum), *flags) == 1
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("quorum", "flags"),
+    [(DYNAMIC, ["-s", "-f", "kraft.version=1"]), (STATIC, ["-f", "kraft.version=0"])],
+)
+def test_the_level_of_kraft_version_that_the_flags_mean_may_be_said(tmp_path, quorum, flags):
+    assert format_with(write(tmp_path, quorum), *flags) == 0
+
+
+def test_a_controller_is_named_once(tmp_path, capsys):
+    first, second = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
+    twice = f"1@a:19093:{first},1@b:19093:{second}"
+    assert format_with(write(tmp_path, DYNAMIC), "-I", twice) == 1
+    assert "one twice" in capsys.readouterr().err
