@@ -162,7 +162,7 @@ class MirrorCluster:
         try:
             found = future.result(self._timeout + _MARGIN_SECONDS)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+            if _is_without_authorizer(error):
                 return None
             raise ConnectException(f"cluster {self.name}: ACLs: {error}") from error
         return [
@@ -177,7 +177,8 @@ class MirrorCluster:
             for each in found
         ]
 
-    def create_acls(self, rules: Iterable[TopicAcl]) -> None:
+    def create_acls(self, rules: Iterable[TopicAcl]) -> bool:
+        """Add rules; return False for a cluster without an authorizer. Raises ConnectException."""
         bindings = [
             AclBinding(
                 ResourceType.TOPIC,
@@ -193,7 +194,13 @@ class MirrorCluster:
         if bindings:
             futures = self._asked("create ACLs", self._admin.create_acls, bindings)
             for binding, future in futures.items():
-                self._result(f"ACL of {binding.name}", future)
+                try:
+                    self._result(f"ACL of {binding.name}", future)
+                except ConnectException as error:
+                    if _is_without_authorizer(error.__cause__):
+                        return False
+                    raise
+        return True
 
     # --- offsets and groups ---
 
@@ -284,4 +291,10 @@ def _config_entry(told: Any) -> ConfigEntry:
         is_read_only=bool(told.is_read_only),
         is_sensitive=bool(told.is_sensitive),
         is_of_static_broker=kind is ConfigSource.STATIC_BROKER_CONFIG,
+    )
+
+
+def _is_without_authorizer(error: BaseException | None) -> bool:
+    return (
+        isinstance(error, KafkaException) and error.args[0].code() == KafkaError.SECURITY_DISABLED
     )

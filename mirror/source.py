@@ -160,14 +160,10 @@ class MirrorSourceConnector(SourceConnector):
             log.debug("source has no access rules flow=%s", self._flow)
             return
         there = self._target.acls()
-        wanted = remote_acls(self._flow, rules)
-        if there is None:
-            if wanted:
-                log.warning(
-                    "target keeps no access rules flow=%s lacks=%s", self._flow, len(wanted)
-                )
-            return
-        self._target.create_acls(each for each in wanted if each not in there)
+        lacking = [each for each in remote_acls(self._flow, rules) if each not in (there or ())]
+        # librdkafka shows a cluster without an authorizer as one without rules; adding one tells.
+        if lacking and (there is None or not self._target.create_acls(lacking)):
+            log.warning("target keeps no access rules flow=%s lacks=%s", self._flow, len(lacking))
 
 
 def _counts(topics: dict[str, Topic]) -> dict[str, int]:

@@ -2,11 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from millrace.security.access import KafkaAccess, kafka_access
 from millrace.security.rights import programs
+from streams.enrichment import LEVELS
 from tests.lib.pipeline_processes import Pipeline, call
+from tests.lib.programs_with_rights import (
+    read_as_spark,
+    run_connectors,
+    run_load,
+    start_streams,
+    watch_as_the_demo,
+)
 from tests.lib.secured_broker import Decision, SecuredBroker, unneeded
 from tests.lib.waiting import until
 
@@ -19,6 +30,8 @@ PIPELINE = (
     *("orders", "fraud", "inventory", "order-details", "aggregator", "payments", "email"),
     *("search", "registry"),
 )
+BESIDE = ("streams", "spark", "connect", "demo", "load")
+"""The rights of the mirror are shown in tests/mirror/test_secured_mirror.py."""
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +46,19 @@ def broker() -> Iterator[SecuredBroker]:
 def lived(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Lived:
     """Let orders through all programs, with their rights and then without their groups."""
     folder = tmp_path_factory.mktemp("pipeline")
-    with Pipeline(broker.bootstrap_servers, folder, client_file=broker.broker.client_file) as run:
+    file_of = broker.broker.client_file
+
+    def access_of(program: str) -> KafkaAccess:
+        return kafka_access(broker.bootstrap_servers, file_of(program))
+
+    with Pipeline(broker.bootstrap_servers, folder, client_file=file_of) as run:
         run.start_all()
+        start_streams(run)
         _let_orders_through(run)
+        watch_as_the_demo(run, access_of("demo"))
+        run_load(run, file_of("load"))
+        read_as_spark(run, access_of("spark"))
+        run_connectors(run, file_of("connect"))
         _poison_all(run)
         logs = _take_groups(broker, run)
     found: dict[str, list[Decision]] = defaultdict(list)
@@ -58,6 +81,7 @@ def logs(lived: Lived) -> dict[str, str]:
 
 def _let_orders_through(run: Pipeline) -> None:
     run.put_customers(["anna"])
+    run.produce(_customers_of_every_level(run))
     run.put_stock({"tea": 5})
     line = {"product_id": "tea", "quantity": 2, "unit_price": "3.00"}
     answer = run.post({"customer_id": "anna", "lines": [line]})
@@ -69,11 +93,25 @@ def _let_orders_through(run: Pipeline) -> None:
     other = run.post({"customer_id": "anna", "lines": [line]}).body["id"]
     cancelled = call("DELETE", f"{run.urls['orders']}/v1/orders/{other}")
     assert cancelled.status in (202, 409)
+    for customer_id in (*LEVELS, "anna", "anna", "anna"):  # Three in a moment are a burst.
+        assert run.post({"customer_id": customer_id, "lines": [line]}).status == 201
+    for topic in ("orders-bronze", "orders-silver", "orders-gold", "orders-platinum"):
+        until(lambda topic=topic: bool(run.read(topic)))
+    until(lambda: bool(run.read("order-alerts")))
+
+
+def _customers_of_every_level(run: Pipeline) -> list[tuple[str, str, bytes]]:
+    customer = run.writer("customers", "customers/customer", 2)
+    about: dict[str, Any] = {"country": None, "name": "x", "email": "x@example.com"}
+    about["updated_at"] = datetime.now(UTC)
+    events = [{"customer_id": level, "level": level, **about} for level in LEVELS]
+    return [("customers", each["customer_id"], customer.encode(each)) for each in events]
 
 
 def _poison_all(run: Pipeline) -> None:
     """Put a record that nobody can read into every topic that a service consumes."""
-    rights = {right.name for service in PIPELINE for right in programs()[service]}
+    names = (*PIPELINE, "streams")
+    rights = {right.name for name in names for right in programs()[name]}
     dead = [name for name in rights if name.endswith(".dead-letter")]
     poison = [(topic.removesuffix(".dead-letter"), "poison", b"\xff") for topic in dead]
     run.produce(poison)
@@ -81,11 +119,11 @@ def _poison_all(run: Pipeline) -> None:
         until(lambda topic=topic: bool(run.read(topic)))
 
 
-@pytest.mark.parametrize("program", PIPELINE)
-def test_a_service_needs_each_of_its_rights(
+@pytest.mark.parametrize("program", [*PIPELINE, *BESIDE])
+def test_a_program_needs_each_of_its_rights(
     decided: dict[str, list[Decision]], program: str
 ) -> None:
-    assert unneeded(decided[program], programs()[program]) == []
+    assert [str(each) for each in unneeded(decided[program], programs()[program])] == []
 
 
 def _take_groups(broker: SecuredBroker, run: Pipeline) -> dict[str, str]:

@@ -48,15 +48,31 @@ class Cluster:
     def acls(self) -> list[TopicAcl] | None:
         return self.rules
 
-    def create_acls(self, rules: Iterable[TopicAcl]) -> None:
-        assert self.rules is not None
-        self.rules += rules
+    def create_acls(self, rules: Iterable[TopicAcl]) -> bool:
+        if self.rules is not None:
+            self.rules += rules
+        return self.rules is not None
 
 
 def follow(source: Cluster, target: Cluster) -> None:
     connector: Any = MirrorSourceConnector()
     connector._flow, connector._source, connector._target = flow(), source, target
     connector._follow_acls()
+
+
+class WithoutRules(Cluster):
+    """Has no authorizer, which only says so when a rule is added, as librdkafka has it."""
+
+    def acls(self) -> list[TopicAcl] | None:
+        return []
+
+
+def test_a_target_that_shows_no_rules_may_have_no_authorizer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        follow(Cluster([rule("orders", "read")]), WithoutRules(None))
+    assert caplog.messages == ["target keeps no access rules flow=a->b lacks=1"]
 
 
 def test_what_the_target_lacks_is_made_and_once() -> None:
