@@ -19,6 +19,7 @@ ON_REQUEST = (
     "processing",
     "quotas",
     "rest_proxy",
+    "security",
     "share",
     "stack",
     "transactions",
