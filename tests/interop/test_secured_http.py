@@ -2,8 +2,9 @@
 
 import base64
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError, URLError
@@ -38,6 +39,7 @@ class Server(NamedTuple):
     url: str
     probe: str
     page: str
+    log: Callable[[], str]
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +91,15 @@ def servers(
         services = running.enter_context(Pipeline(where, folder))
         services.start("search", arguments=("--index", str(folder / "orders.sqlite")))
         services.start("orders", arguments=("--search-url", services.urls["search"]))
+        urls = services.urls
+        logs = {name: partial(services.log, name) for name in ("search", "orders")}
         yield {
-            "broker": Server(broker.http_url, "/health/live", "/metrics"),
-            "registry": Server(registry.url, "/", "/subjects"),
-            "proxy": Server(proxy.url, "/health/live", "/topics"),
-            "connect": Server(worker.url, "/health", "/connectors"),
-            "search": Server(services.urls["search"], "/health/live", "/metrics"),
-            "orders": Server(services.urls["orders"], "/health/ready", "/v1/orders"),
+            "broker": Server(broker.http_url, "/health/live", "/metrics", broker.log),
+            "registry": Server(registry.url, "/", "/subjects", registry.log_tail),
+            "proxy": Server(proxy.url, "/health/live", "/topics", proxy.log_tail),
+            "connect": Server(worker.url, "/health", "/connectors", worker.log_tail),
+            "search": Server(urls["search"], "/health/live", "/metrics", logs["search"]),
+            "orders": Server(urls["orders"], "/health/ready", "/v1/orders", logs["orders"]),
         }
 
 
@@ -155,3 +159,17 @@ def test_nothing_is_served_in_plain_text(servers: dict[str, Server], name: str) 
     assert url.startswith("https://")
     with pytest.raises((URLError, OSError)):
         urlopen(url.replace("https", "http") + "/", timeout=5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_password_is_in_what_a_server_shows(
+    servers: dict[str, Server], secured: Secured, name: str
+) -> None:
+    server = servers[name]
+    pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    for path in (server.page, "/metrics", "/"):
+        assert status_of(secured, server.url + path, USER, "wrong-secret") == 401
+    shown = server.log()
+    assert shown or name == "proxy"  # It logs nothing while all is well.
+    for secret in (PASSWORD, pair, "wrong-secret"):
+        assert secret not in shown
