@@ -72,6 +72,20 @@ def node_settings(
     }
 
 
+def changing_voters(controllers: Mapping[int, int]) -> tuple[dict[str, str], dict[str, str]]:
+    """Give the settings and the environment of the nodes of a new quorum whose voters may change.
+
+    `controllers` are the ports of the first controllers, by their ids; all nodes reach them there.
+    The settings replace `controller.quorum.voters`.
+    """
+    servers = ",".join(f"127.0.0.1:{port}" for port in controllers.values())
+    first = ",".join(
+        f"{node_id}@127.0.0.1:{port}:{random_cluster_id()}" for node_id, port in controllers.items()
+    )
+    settings = {"controller.quorum.bootstrap.servers": servers, "controller.quorum.voters": ""}
+    return settings, {"INITIAL_CONTROLLERS": first}
+
+
 def random_cluster_id() -> str:
     """Return the id of a new cluster; as in Kafka, it never begins with a dash."""
     return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()

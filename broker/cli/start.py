@@ -1,4 +1,8 @@
-"""`millrace broker start [server.properties] [--override name=value]...`: run a node."""
+"""`millrace broker start [server.properties] [--override name=value]...`: run a node.
+
+The environment may name the cluster of an unformatted node: CLUSTER_ID, and INITIAL_CONTROLLERS in
+the form of `millrace storage format --initial-controllers`. Both have no effect on a formatted one.
+"""
 
 import argparse
 import asyncio
@@ -33,7 +37,24 @@ def main(arguments: list[str]) -> int:
     except KafkaError as error:
         print(f"millrace broker: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
-    return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
+    cluster_id = os.environ.get("CLUSTER_ID")
+    controllers = os.environ.get("INITIAL_CONTROLLERS")
+    if cluster_id and controllers and not _is_formatted(config, cluster_id, controllers):
+        return INVALID_CONFIGURATION
+    return _serve(config, cluster_id, parsed.exit_with_parent)
+
+
+def _is_formatted(config: BrokerConfig, cluster_id: str, controllers: str) -> bool:
+    """Format the node if it is new; print why that is not possible."""
+    from broker.cli.storage import Refused, format_new_node
+    from broker.log.meta_properties import InconsistentLogDirectory
+
+    try:
+        format_new_node(config, cluster_id, controllers)
+    except (Refused, KafkaError, InconsistentLogDirectory, OSError) as error:
+        print(f"millrace broker: cannot format: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool) -> int:

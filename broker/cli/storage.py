@@ -38,6 +38,7 @@ from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import (
     Directories,
     FormatPlan,
+    directories_of,
     examine,
     format_directory,
     validate_owner,
@@ -216,6 +217,34 @@ def _format(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def format_new_node(config: BrokerConfig, cluster_id: str, initial_controllers: str) -> None:
+    """Format a node of a new cluster before its first start, as `--initial-controllers` does.
+
+    A node with any formatted directory is left alone. Raise KafkaError(INVALID_CONFIG) for wrong
+    controllers, and OSError.
+    """
+    storage = RealStorage()
+    if examine(storage, config).formatted:
+        return
+    directory_id, voters = _initial_voters(initial_controllers, config.node_id)
+    plan = FormatPlan(
+        cluster_id=cluster_id,
+        features=dict(FEATURES_AT_FORMAT),
+        metadata_directory_id=directory_id or random_uuid().bytes,
+        voters=_voters_record(voters, config),
+    )
+    paths = sorted(directories_of(config), key=lambda path: path == config.metadata_log_dir)
+    for path in paths:
+        format_directory(
+            storage,
+            path,
+            config,
+            plan,
+            new_uuid=lambda: random_uuid().bytes,
+            timestamp_ms=SystemClock().timestamp_ms(),
+        )
+
+
 def _kind_of(path: str, config: BrokerConfig, plan: FormatPlan) -> str:
     if path != config.metadata_log_dir:
         return "data directory"
@@ -296,16 +325,8 @@ def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, 
     if parsed.standalone:
         voters = [_standalone(config, directory_id)]
     elif parsed.initial_controllers is not None:
-        items = [item for item in parsed.initial_controllers.split(",") if item.strip()]
-        voters = [_initial_controller(item.strip()) for item in items]
-        ids = [voter.node_id for voter in voters]
-        if not ids or len(set(ids)) < len(ids):
-            raise Refused(
-                f"--initial-controllers: {parsed.initial_controllers}: names no controller, or "
-                "one twice"
-            )
-        own = [voter.directory_id for voter in voters if voter.node_id == config.node_id]
-        directory_id = own[0] if own else directory_id
+        own, voters = _initial_voters(parsed.initial_controllers, config.node_id)
+        directory_id = own or directory_id
     return FormatPlan(
         cluster_id=parsed.cluster_id,
         features=features,
@@ -313,6 +334,15 @@ def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, 
         voters=_voters_record(voters, config) if voters else None,
         credentials=tuple(_credential(text) for text in parsed.add_scram),
     )
+
+
+def _initial_voters(text: str, node_id: int) -> tuple[bytes | None, list[_Voter]]:
+    """Return the directory id of a node, None if it is no voter, and all voters."""
+    voters = [_initial_controller(item.strip()) for item in text.split(",") if item.strip()]
+    by_id = {voter.node_id: voter for voter in voters}
+    if not voters or len(by_id) < len(voters):
+        raise Refused(f"--initial-controllers: {text}: names no controller, or one twice")
+    return (by_id[node_id].directory_id if node_id in by_id else None), voters
 
 
 def _credential(text: str) -> UserScramCredentialRecord:

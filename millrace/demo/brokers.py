@@ -10,6 +10,7 @@ from pathlib import Path
 
 from millrace.child_processes import Children
 from millrace.cluster_layout import (
+    changing_voters,
     node_settings,
     random_cluster_id,
     replication_settings,
@@ -40,7 +41,8 @@ async def start_brokers(
     clients = dict(zip(NODE_IDS, client_ports, strict=True))
     voters = dict(zip(NODE_IDS, controller_ports, strict=True))
     pages = dict(zip(NODE_IDS, http_ports, strict=True))
-    cluster_id = random_cluster_id()
+    quorum, environment = changing_voters(voters)
+    environment["CLUSTER_ID"] = random_cluster_id()
     async with asyncio.TaskGroup() as group:
         for node_id in NODE_IDS:
             settings = {
@@ -50,6 +52,7 @@ async def start_brokers(
                     controller_port=voters[node_id],
                     voters=voters,
                 ),
+                **quorum,
                 "http.listener": f"127.0.0.1:{pages[node_id]}",
                 **SETTINGS,
             }
@@ -57,7 +60,7 @@ async def start_brokers(
                 settings["listeners"] = settings["listeners"].replace("PLAINTEXT", "SASL_SSL")
             name = f"broker-{node_id}"
             settings["log.dirs"] = str(data_folder / name)
-            group.create_task(_start_node(children, name, cluster_id, settings, file))
+            group.create_task(_start_node(children, name, environment, settings, file))
     return ",".join(f"127.0.0.1:{port}" for port in clients.values())
 
 
@@ -66,26 +69,30 @@ async def start_standby(
 ) -> str:
     """Start a second cluster with one node; return its bootstrap server."""
     node_id = NODE_IDS[-1] + 1
+    voters = {node_id: controller_port}
+    quorum, environment = changing_voters(voters)
+    environment["CLUSTER_ID"] = random_cluster_id()
     settings = {
         **node_settings(
             node_id,
             client_port=client_port,
             controller_port=controller_port,
-            voters={node_id: controller_port},
+            voters=voters,
         ),
+        **quorum,
         "http.listener": f"127.0.0.1:{http_port}",
         **SETTINGS,
         **replication_settings(1),
     }
     settings["log.dirs"] = str(data_folder / STANDBY)
-    await _start_node(children, STANDBY, random_cluster_id(), settings)
+    await _start_node(children, STANDBY, environment, settings)
     return f"127.0.0.1:{client_port}"
 
 
 async def _start_node(
     children: Children,
     name: str,
-    cluster_id: str,
+    environment: Mapping[str, str],
     settings: Mapping[str, str],
     file: Path | None = None,
 ) -> None:
@@ -97,7 +104,7 @@ async def _start_node(
         "start",
         *([] if file is None else [str(file)]),
         *(part for override in overrides for part in ("--override", override)),
-        environment={"CLUSTER_ID": cluster_id},
+        environment=environment,
         stop_seconds=_STOP_SECONDS,
         # Its log and the other voters still exist, so the node continues from there.
         is_revived=True,

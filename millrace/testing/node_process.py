@@ -229,7 +229,7 @@ def _environment(cluster_id: str | None) -> dict[str, str]:
     environment = {
         name: value
         for name, value in program_environment().items()
-        if not name.startswith("KAFKA_") and name != "CLUSTER_ID"
+        if not name.startswith("KAFKA_") and name not in ("CLUSTER_ID", "INITIAL_CONTROLLERS")
     }
     if cluster_id is not None:
         environment["CLUSTER_ID"] = cluster_id

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from broker.cli.storage import main
+from broker.cli.storage import format_new_node, main
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
@@ -276,3 +276,18 @@ def test_a_controller_is_named_once(tmp_path, capsys):
     twice = f"1@a:19093:{first},1@b:19093:{second}"
     assert format_with(write(tmp_path, DYNAMIC), "-I", twice) == 1
     assert "one twice" in capsys.readouterr().err
+
+
+def test_a_new_node_is_formatted_with_the_first_controllers_and_then_left_alone(tmp_path):
+    config = config_of(write(tmp_path, DYNAMIC))
+    first, second = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
+    controllers = f"1@a:19093:{first},2@b:19093:{second}"
+    format_new_node(config, CLUSTER, controllers)
+    said = read_properties(STORAGE, f"{tmp_path}/a/meta.properties")
+    assert (said["cluster.id"], said["directory.id"]) == (CLUSTER, first)
+    assert formatted_voters(f"{tmp_path}/a/__cluster_metadata-0") == [
+        (1, "a", 19093),
+        (2, "b", 19093),
+    ]
+    format_new_node(config, "another", f"1@c:19093:{second}")
+    assert read_properties(STORAGE, f"{tmp_path}/a/meta.properties") == said
