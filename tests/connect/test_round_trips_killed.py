@@ -19,12 +19,14 @@ from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import emptied
 from tests.lib.s3_server import S3, s3_server
 
+IS_LONG = "ROUND_TRIPS" in os.environ
 pytestmark = [
     pytest.mark.slow,
     # Connections of servers that are killed are left to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # The long run takes as long as there are tables; each of them has a limit.
+    *([pytest.mark.timeout(0)] if IS_LONG else []),
 ]
-IS_LONG = "ROUND_TRIPS" in os.environ
 FEW = settings(LIMITS, max_examples=max(1, COUNT // 10) if IS_LONG else 1)
 FEWEST_STEPS, MOST_KILLS = 6, 3
 END_SECONDS = 90.0
