@@ -1,4 +1,4 @@
-"""The metadata quorum: KRaft, Kafka's pull-based Raft (KIP-595, KIP-630, KIP-996), without any IO.
+"""The metadata quorum: KRaft, Kafka's pull-based Raft (KIP-595, 630, 853, 996), without any IO.
 
 Voters (controllers) elect a leader. The leader appends to its log; the other voters, and observers
 (brokers), *pull* that log with Fetch. What a majority of the voters has on disk is committed.
@@ -30,8 +30,11 @@ A dictionary for readers of the Raft paper. Outside this table, the code uses Ka
 Where to start: `roles` has the roles and the table of their transitions, `node` receives the inputs
 and dispatches them, `claims` validates the epoch and leader in a message, `voting` is the election,
 `leading` the leader's side of replication, `following` the follower's side, and `log` the interface
-of the log. The simulation in `tests/sim` checks the safety properties after every event. The shell
-that does the IO is `broker/server/quorum`.
+of the log. The voters change (KIP-853): `voter_set` has their identities, `voter_history` the sets
+in the log, `voter_changes` the leader's side of a change with the table of its states, and
+`joining` the side of a node that is to be known or to become a voter. The simulation in `tests/sim`
+checks the safety properties after every event. The shell that does the IO is
+`broker/server/quorum`.
 
 The life of an append:
 
@@ -52,6 +55,12 @@ The safety rules, and the functions that keep them:
   `progress.compute_high_watermark`.
 - A leader counts itself, and a follower sends its next Fetch, only after a flush: `Output`.
 - Truncation never removes a committed entry: `following.truncate_to_diverging_epoch`.
+- The newest voter set in a log counts, committed or not; one voter is added or removed at a time,
+  after a commit in the leader's own epoch: `voter_history`, `voter_changes`.
+- A voter is a node id and a directory id, so a node that lost its disk does not vote again:
+  `voter_set.VoterSet.is_voter`, `voting`.
+- A leader that removed itself counts only the others, and resigns after the commit:
+  `leading.note_flushed`, `voter_changes.is_removed`.
 - A message that no correct node sends neither changes the state nor ends the process: `claims`, and
   the checks of answers in `following`.
 - A restarted leader may have lost the unflushed end of its log. It never leads the same epoch

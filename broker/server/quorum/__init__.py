@@ -7,17 +7,18 @@ and the channel through which it asks the active controller. Its parts:
       driver                   persist, send, apply: the only safe order
       partition_raft_log       its log over a `PartitionLog`; snapshot_files, snapshot_format beside
       quorum_state_file        epoch and vote on disk
-      peers                    one connection to each other voter
+      peers                    one connection to each controller that it sends to
     metadata_machine           committed batches in, image and deltas out
     metadata_snapshots         when a snapshot is due, and what it makes superfluous
     controller
       active_controller        while this node leads: one decision at a time, each committed first
       controller_rules         the controller of `broker.metadata` with this node's configuration
+      kraft_upgrade            UpdateFeatures for kraft.version
       controller_channel       a broker's requests to the active controller, here or elsewhere
       controller_listeners     the sockets other nodes connect to; controller_dispatch: the APIs
       describe                 DescribeQuorum, and DescribeCluster of controllers
       failure_probe            whether a broker whose connection closed is gone
-    voters, formatting         the voters of a node without configured ones; storage format
+    voters, formatting         configured voters, this controller's endpoints; storage format
     quorum_metrics             numbers for /metrics; election_times is one of them
 
 The life of a CreateTopics on three nodes: a broker asks its `controller_channel`; that sends it to
