@@ -28,6 +28,7 @@ from broker.cli.admin.groups import (
 from broker.cli.admin.leaders import LATEST, list_offsets
 from broker.cli.arguments import ToolFailed, connection_of, is_given
 from broker.cli.consumer_group_options import checked_action, make_parser
+from broker.cli.group_deletion import told_deletions
 from broker.cli.offset_reset import RULES, Offsets, Reset, from_plan, plan_text, read_plan
 from broker.coordinator.consumer_group.regex import compiled
 from broker.errors import ErrorCode, KafkaError
@@ -186,16 +187,7 @@ def _warn(group: GroupDescription) -> None:
 def _delete(client: AdminClient, options: argparse.Namespace) -> int:
     outcomes = delete_groups(client, _group_ids(client, options))
     failed = {key: error for key, error in outcomes.items() if error is not None}
-    done = ", ".join(f"'{group_id}'" for group_id in sorted(outcomes.keys() - failed.keys()))
-    if not failed:
-        print(f"Deletion of requested consumer groups ({done}) was successful.")
-        return 0
-    print("\nError: Deletion of some consumer groups failed:", file=sys.stderr)
-    for group_id, error in sorted(failed.items()):
-        print(f"* Group '{group_id}' could not be deleted due to: {error}", file=sys.stderr)
-    if done:
-        print(f"\nThese consumer groups were deleted successfully: {done}")
-    return 1
+    return told_deletions("consumer", outcomes, failed)
 
 
 def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:

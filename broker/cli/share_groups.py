@@ -22,6 +22,7 @@ from broker.cli.admin.share_groups import (
 )
 from broker.cli.arguments import ToolFailed, connection_of, is_given
 from broker.cli.consumer_groups import check_partitions, chosen, named_partitions
+from broker.cli.group_deletion import told_deletions
 from broker.cli.group_tables import new_offset_lines
 from broker.cli.offset_reset import RULES, Offsets, Reset
 from broker.cli.share_group_options import SCENARIOS, checked_action, make_parser
@@ -102,16 +103,7 @@ def _delete(client: AdminClient, options: argparse.Namespace) -> int:
             problems[group_id] = f"Share group '{group_id}' is not EMPTY."
     outcomes = delete_groups(client, [one for one in wanted if one not in problems])
     problems |= {key: str(error) for key, error in outcomes.items() if error is not None}
-    done = ", ".join(f"'{group_id}'" for group_id in sorted(set(wanted) - problems.keys()))
-    if not problems:
-        print(f"Deletion of requested share groups ({done}) was successful.")
-        return 0
-    print("\nError: Deletion of some share groups failed:", file=sys.stderr)
-    for group_id, problem in sorted(problems.items()):
-        print(f"* Group '{group_id}' could not be deleted due to: {problem}", file=sys.stderr)
-    if done:
-        print(f"\nThese share groups were deleted successfully: {done}")
-    return 1
+    return told_deletions("share", wanted, problems)
 
 
 def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
