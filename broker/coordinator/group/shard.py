@@ -235,13 +235,8 @@ class GroupShard:
         now: Instant,
     ) -> Output:
         """ConsumerGroupHeartbeat, v0-1."""
-        step = Step(self.state, now)
-        try:
-            heartbeat.consumer_group_heartbeat(step, token, context, request)
-        except KafkaError as refusal:
-            assert step.output == Output(), ("a refusal changes nothing", step.output)
-            step.reply(token, heartbeat.refuse_heartbeat(refusal))
-        return step.output
+        handler, refuse = heartbeat.consumer_group_heartbeat, heartbeat.refuse_heartbeat
+        return self._tried(handler, refuse, token, context, request, now)
 
     def share_group_heartbeat(
         self,
@@ -251,13 +246,8 @@ class GroupShard:
         now: Instant,
     ) -> Output:
         """ShareGroupHeartbeat, v1. Its effect may be an `InitializeState`."""
-        step = Step(self.state, now)
-        try:
-            share_heartbeat.share_group_heartbeat(step, token, context, request)
-        except KafkaError as refusal:
-            assert step.output == Output(), ("a refusal changes nothing", step.output)
-            step.reply(token, share_heartbeat.refuse_heartbeat(refusal))
-        return step.output
+        handler, refuse = share_heartbeat.share_group_heartbeat, share_heartbeat.refuse_heartbeat
+        return self._tried(handler, refuse, token, context, request, now)
 
     def plan(
         self,
@@ -269,13 +259,8 @@ class GroupShard:
         now: Instant,
     ) -> Output:
         """Plan a request with a function of `share_group.offsets`, answered by its `Plan`."""
-        step = Step(self.state, now)
-        try:
-            planned_by(step, token, context, request)
-        except KafkaError as refusal:
-            assert step.output == Output(), ("a refusal changes nothing", step.output)
-            step.reply(token, share_offsets.refuse_plan(context, group_id, refusal))
-        return step.output
+        refuse = partial(share_offsets.refuse_plan, context, group_id)
+        return self._tried(planned_by, refuse, token, context, request, now)
 
     def on_share_state(
         self, group_id: str, done: Partitions, refused: Partitions, now: Instant
@@ -293,13 +278,9 @@ class GroupShard:
         now: Instant,
     ) -> Output:
         """StreamsGroupHeartbeat, v0, answered by a `HeartbeatAnswer`."""
-        step = Step(self.state, now)
-        try:
-            streams_heartbeat.streams_group_heartbeat(step, token, context, request)
-        except KafkaError as refusal:
-            assert step.output == Output(), ("a refusal changes nothing", step.output)
-            step.reply(token, streams_heartbeat.refuse_heartbeat(refusal))
-        return step.output
+        handler = streams_heartbeat.streams_group_heartbeat
+        refuse = streams_heartbeat.refuse_heartbeat
+        return self._tried(handler, refuse, token, context, request, now)
 
     # Offsets. From v10 a request names topics by id, and the caller fills in each `name` (empty if
     # the id is unknown). An id with a name, in any version, identifies a topic that was created
@@ -462,7 +443,7 @@ class GroupShard:
         request: RequestT,
         now: Instant,
     ) -> Output:
-        """Run a handler; this is the one place where a refusal becomes an answer."""
+        """Run a handler whose refusal is answered by its code."""
         step = Step(self.state, now)
         try:
             handler(step, token, context, request)
@@ -472,4 +453,22 @@ class GroupShard:
             return step.output
         assert step.output == Output(), ("a refusal changes nothing", step.output)
         step.reply(token, refuse(context, request, code))
+        return step.output
+
+    def _tried(
+        self,
+        handler: Handler[RequestT],
+        refuse: Callable[[KafkaError], object],
+        token: Token,
+        context: RequestContext,
+        request: RequestT,
+        now: Instant,
+    ) -> Output:
+        """Run a handler whose refusal is answered by its code and its text."""
+        step = Step(self.state, now)
+        try:
+            handler(step, token, context, request)
+        except KafkaError as refusal:
+            assert step.output == Output(), ("a refusal changes nothing", step.output)
+            step.reply(token, refuse(refusal))
         return step.output

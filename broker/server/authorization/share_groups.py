@@ -1,6 +1,10 @@
 """Share groups: membership, descriptions, offsets (KIP-932)."""
 
+from collections.abc import Callable
+from typing import Any
+
 from broker.errors import ErrorCode
+from broker.protocol.message import Message
 from broker.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
@@ -63,16 +67,6 @@ check_share_group_describe = hiding_topics(
     DescribedGroup,
 )
 
-_alter_topics = OnEach(
-    entries="topics",
-    operation=AclOperation.READ,
-    kind=TOPIC,
-    response=AlterShareGroupOffsetsResponse,
-    answers="responses",
-    name_of=lambda topic: topic.topic_name,
-    refuse=lambda topic: _not_altered(topic),
-)
-
 
 def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
     return AlterShareGroupOffsetsResponseTopic(
@@ -95,14 +89,24 @@ def check_alter_share_group_offsets(
     return _alter_topics(access, request, api_version)
 
 
-_delete_topics = OnEach(
-    entries="topics",
-    operation=AclOperation.READ,
-    kind=TOPIC,
-    response=DeleteShareGroupOffsetsResponse,
-    answers="responses",
-    name_of=lambda topic: topic.topic_name,
-    refuse=lambda topic: DeleteShareGroupOffsetsResponseTopic(
+def _on_topics(response: type[Message], refuse: Callable[[Any], object]) -> OnEach:
+    """Check READ on each topic of a request about offsets."""
+    return OnEach(
+        entries="topics",
+        operation=AclOperation.READ,
+        kind=TOPIC,
+        response=response,
+        answers="responses",
+        name_of=lambda topic: topic.topic_name,
+        refuse=refuse,
+    )
+
+
+_alter_topics = _on_topics(AlterShareGroupOffsetsResponse, _not_altered)
+
+_delete_topics = _on_topics(
+    DeleteShareGroupOffsetsResponse,
+    lambda topic: DeleteShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name, error_code=DENIED
     ),
 )
