@@ -7,7 +7,6 @@ action failed; Kafka's tool prints the error on standard output and exits with 0
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from broker.cli import group_tables as tables
 from broker.cli.admin import topics as admin
@@ -26,14 +25,24 @@ from broker.cli.admin.groups import (
     list_consumer_groups,
 )
 from broker.cli.admin.leaders import LATEST, list_offsets
-from broker.cli.arguments import ToolFailed, connection_of, is_given
+from broker.cli.arguments import ToolFailed
 from broker.cli.consumer_group_options import checked_action, make_parser
-from broker.cli.group_deletion import told_deletions
-from broker.cli.offset_reset import RULES, Offsets, Reset, from_plan, plan_text, read_plan
+from broker.cli.group_deletion import told_deleted_offsets, told_deletions
+from broker.cli.group_tool import (
+    INACTIVE,
+    chosen,
+    existing_partitions,
+    group_ids,
+    named_partitions,
+    offsets_by_rule,
+    print_lines,
+    run_action,
+    warn,
+)
+from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.coordinator.consumer_group.regex import compiled
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.server.clock import SystemClock
 
 GROUP_STATES = (
     "PreparingRebalance",
@@ -45,7 +54,6 @@ GROUP_STATES = (
     "Reconciling",
 )
 GROUP_TYPES = ("Classic", "Consumer")
-INACTIVE = ("Empty", "Dead")
 
 
 def main(arguments: list[str]) -> int:
@@ -53,28 +61,10 @@ def main(arguments: list[str]) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     action = checked_action(parser, options)
-    try:
-        if action == "validate-regex":
-            print(regex_text(options.validate_regex))
-            return 0
-        settings = replace(connection_of(options), api_timeout_ms=options.timeout)
-        with AdminClient(settings) as client:
-            return ACTION_FUNCTIONS[action](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error: Executing consumer group command failed due to {error}", file=sys.stderr)
-        return 1
-
-
-# Arguments.
-
-
-def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """Return the states or types in a list, compared without regard to case."""
-    by_name = {one.lower(): one for one in known}
-    names = [name.strip().lower() for name in text.split(",")] if text else []
-    if any(name not in by_name for name in names):
-        raise ToolFailed(f"Invalid {what} list '{text}'. Valid {what}s are: {', '.join(known)}")
-    return [by_name[name] for name in names]
+    if action == "validate-regex":
+        print(regex_text(options.validate_regex))
+        return 0
+    return run_action("consumer", ACTION_FUNCTIONS[action], options)
 
 
 def regex_text(text: str) -> str:
@@ -98,7 +88,7 @@ def _list(client: AdminClient, options: argparse.Namespace) -> int:
         lines = tables.listing_lines(groups, has_type=has_type, has_state=has_state)
     else:
         lines = [group.group_id for group in groups]
-    _print(lines)
+    print_lines(lines)
     return 0
 
 
@@ -117,8 +107,8 @@ def _describe(client: AdminClient, options: argparse.Namespace) -> int:
         return 0
     describe = tables.member_lines if options.members else tables.state_lines
     for group in groups:
-        _warn(group)
-        _print(["", *describe(group, is_verbose=options.verbose)])
+        warn(tables.state_warning(group))
+        print_lines(["", *describe(group, is_verbose=options.verbose)])
     return 0
 
 
@@ -131,10 +121,10 @@ def _print_offsets(
         partitions.update(*(member.assignment for member in group.members))
     ends = _log_end_offsets(client, partitions)
     for group in groups:
-        _warn(group)
+        warn(tables.state_warning(group))
         rows = offset_rows(group, committed[group.group_id], ends)
         if rows:
-            _print(["", *tables.offset_lines(group.group_id, rows, is_verbose=is_verbose)])
+            print_lines(["", *tables.offset_lines(group.group_id, rows, is_verbose=is_verbose)])
 
 
 def _log_end_offsets(client: AdminClient, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -174,13 +164,6 @@ def offset_rows(
     return rows
 
 
-def _warn(group: GroupDescription) -> None:
-    warning = tables.state_warning(group)
-    if warning:
-        sys.stdout.flush()
-        print(f"\n{warning}", file=sys.stderr)
-
-
 # Deleting.
 
 
@@ -195,16 +178,7 @@ def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     partitions, missing = named_partitions(client, options.topic)
     outcomes = delete_offsets(client, group_id, partitions) if partitions else {}
     outcomes |= missing
-    is_done = not any(outcomes.values())
-    if is_done:
-        print(f"Request succeeded for deleting offsets from group {group_id}.")
-    else:
-        print(
-            "\nError: Encountered some partition-level error, see the follow-up details.",
-            file=sys.stderr,
-        )
-    _print(["", *tables.deleted_offset_lines(outcomes)])
-    return 0 if is_done else 1
+    return told_deleted_offsets(group_id, outcomes)
 
 
 # Resetting.
@@ -233,7 +207,7 @@ def _reset_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     if options.export:
         print(plan_text(offsets, options.group or ()))
     else:
-        _print(["", *tables.new_offset_lines(offsets)])
+        print_lines(["", *tables.new_offset_lines(offsets)])
     return status
 
 
@@ -252,74 +226,15 @@ def _reset_problem(group_id: str, outcome: GroupDescription | KafkaError) -> str
 
 
 def _offsets_by_rule(client: AdminClient, options: argparse.Namespace, group_id: str) -> Offsets:
-    rule = next(scenario for scenario in RULES if is_given(options, scenario))
     if options.all_topics:
         partitions = list(committed_offsets(client, group_id))
     else:
-        partitions, missing = named_partitions(client, options.topic)
-        for partition, error in missing.items():
-            raise ToolFailed(f"{partition.topic}: {error}")
-    check_partitions(client, partitions)
-    value = getattr(options, rule.replace("-", "_"))
-    now_ms = SystemClock().timestamp_ms()
-    return RULES[rule](Reset(client, group_id, partitions, str(value), now_ms))
-
-
-def check_partitions(client: AdminClient, partitions: Sequence[TopicPartition]) -> None:
-    leaders = client.retry(
-        "Metadata", lambda: admin.topic_leaders(client, {one.topic for one in partitions}), ()
-    )
-    for lacks, problem in (
-        ([one for one in partitions if one not in leaders], "do not exist"),
-        ([one for one in partitions if leaders.get(one, 0) == admin.NO_LEADER], "have no leader"),
-    ):
-        if lacks:
-            raise ToolFailed(f'The partitions "{",".join(map(str, lacks))}" {problem}')
-
-
-# The groups and partitions of the arguments.
+        partitions = existing_partitions(client, options.topic)
+    return offsets_by_rule(client, options, group_id, partitions)
 
 
 def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
-    if options.all_groups:
-        return [group.group_id for group in list_consumer_groups(client)]
-    return list(dict.fromkeys(options.group))
-
-
-def named_partitions(
-    client: AdminClient, texts: Iterable[str]
-) -> tuple[list[TopicPartition], dict[TopicPartition, KafkaError | None]]:
-    """Return the partitions of `topic` and `topic:0,1`, and the error of each missing topic."""
-    named = [parse_partitions(text) for text in texts if ":" in text]
-    whole = [text for text in texts if ":" not in text]
-    leaders = client.retry("Metadata", lambda: admin.topic_leaders(client, whole), ())
-    found = {topic: [one for one in leaders if one.topic == topic] for topic in whole}
-    missing: dict[TopicPartition, KafkaError | None] = {
-        TopicPartition(topic, -1): KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-        )
-        for topic in whole
-        if not found[topic]
-    }
-    listed = [*named, *found.values()]
-    return sorted({one for partitions in listed for one in partitions}), missing
-
-
-def parse_partitions(text: str) -> list[TopicPartition]:
-    """Parse `topic:0,1`."""
-    topic, _, numbers = text.partition(":")
-    if not numbers or ":" in numbers:
-        raise ToolFailed(f"Invalid topic arg '{text}', expected topic name and partitions")
-    try:
-        return [TopicPartition(topic, int(number)) for number in numbers.split(",")]
-    except ValueError:
-        raise ToolFailed(
-            f"Invalid partition specified in topic arg '{text}': it is no number"
-        ) from None
-
-
-def _print(lines: Iterable[str]) -> None:
-    print("\n".join(lines), flush=True)
+    return group_ids(options, lambda: list_consumer_groups(client))
 
 
 ACTION_FUNCTIONS = {

@@ -75,6 +75,13 @@ def member_lines(group: ShareGroupDescription, *, is_verbose: bool) -> list[str]
     return columns(headers, rows, widths)
 
 
+def state_warning(group: ShareGroupDescription) -> str | None:
+    """Return the warning before the table of a group, None without one."""
+    if group.state == "Empty":
+        return f"Share group '{group.group_id}' has no active members."
+    return None
+
+
 def deleted_offset_lines(outcomes: Mapping[str, KafkaError | None]) -> list[str]:
     """Return the table of a deletion."""
     rows = [

@@ -5,32 +5,36 @@ failed; Kafka's tool mostly prints the error on standard output and exits with 0
 """
 
 import argparse
-import sys
 from collections.abc import Iterable
-from dataclasses import replace
 
 from broker.cli import share_group_tables as tables
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.groups import GroupListing, delete_groups, list_groups
 from broker.cli.admin.share_groups import (
     SHARE,
-    ShareGroupDescription,
     alter_share_offsets,
     delete_share_offsets,
     describe_share_groups,
     share_offsets,
 )
-from broker.cli.arguments import ToolFailed, connection_of, is_given
-from broker.cli.consumer_groups import check_partitions, chosen, named_partitions
+from broker.cli.arguments import ToolFailed
 from broker.cli.group_deletion import told_deletions
 from broker.cli.group_tables import new_offset_lines
-from broker.cli.offset_reset import RULES, Offsets, Reset
+from broker.cli.group_tool import (
+    INACTIVE,
+    all_described,
+    chosen,
+    existing_partitions,
+    group_ids,
+    offsets_by_rule,
+    print_lines,
+    run_action,
+    warn,
+)
+from broker.cli.offset_reset import Offsets
 from broker.cli.share_group_options import SCENARIOS, checked_action, make_parser
-from broker.errors import KafkaError
-from broker.server.clock import SystemClock
 
 GROUP_STATES = ("Stable", "Dead", "Empty")
-INACTIVE = ("Empty", "Dead")
 
 
 def main(arguments: list[str]) -> int:
@@ -38,13 +42,7 @@ def main(arguments: list[str]) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     action = checked_action(parser, options)
-    try:
-        settings = replace(connection_of(options), api_timeout_ms=options.timeout)
-        with AdminClient(settings) as client:
-            return ACTION_FUNCTIONS[action](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error: Executing share group command failed due to {error}", file=sys.stderr)
-        return 1
+    return run_action("share", ACTION_FUNCTIONS[action], options)
 
 
 def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListing]:
@@ -54,39 +52,28 @@ def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListin
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
     groups = _listed(client, chosen(options.state, GROUP_STATES, "state"))
     if options.state is None:
-        _print(group.group_id for group in groups)
+        print_lines(group.group_id for group in groups)
     else:
-        _print(tables.listing_lines(groups))
+        print_lines(tables.listing_lines(groups))
     return 0
 
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> int:
-    groups: list[ShareGroupDescription] = []
-    for _, outcome in sorted(describe_share_groups(client, _group_ids(client, options)).items()):
-        if isinstance(outcome, KafkaError):
-            raise outcome
-        groups.append(outcome)
-    for group in groups:
+    for group in all_described(describe_share_groups(client, _group_ids(client, options))):
         if options.members or options.state is not None:
-            _warn(group)
+            warn(tables.state_warning(group))
             if options.state is not None:
-                _print(["", *tables.state_lines(group, is_verbose=options.verbose)])
+                print_lines(["", *tables.state_lines(group, is_verbose=options.verbose)])
             elif group.members:
-                _print(["", *tables.member_lines(group, is_verbose=options.verbose)])
+                print_lines(["", *tables.member_lines(group, is_verbose=options.verbose)])
             continue
         offsets = share_offsets(client, group.group_id)
         if offsets:
             lines = tables.offset_lines(group.group_id, offsets, is_verbose=options.verbose)
-            _print(["", *lines])
+            print_lines(["", *lines])
         else:
-            _print(["", f"Share group '{group.group_id}' has no offset information."])
+            print_lines(["", f"Share group '{group.group_id}' has no offset information."])
     return 0
-
-
-def _warn(group: ShareGroupDescription) -> None:
-    if group.state == "Empty":
-        sys.stdout.flush()
-        print(f"\nShare group '{group.group_id}' has no active members.", file=sys.stderr)
 
 
 # Deleting.
@@ -109,7 +96,7 @@ def _delete(client: AdminClient, options: argparse.Namespace) -> int:
 def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     (group_id,) = options.group
     outcomes = delete_share_offsets(client, group_id, dict.fromkeys(options.topic))
-    _print(["", *tables.deleted_offset_lines(outcomes)])
+    print_lines(["", *tables.deleted_offset_lines(outcomes)])
     return 1 if any(outcomes.values()) else 0
 
 
@@ -118,39 +105,26 @@ def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
 
 def _reset_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     (group_id,) = options.group
-    outcome = describe_share_groups(client, [group_id])[group_id]
-    if isinstance(outcome, KafkaError):
-        raise outcome
-    if outcome.state not in INACTIVE:
+    (group,) = all_described(describe_share_groups(client, [group_id]))
+    if group.state not in INACTIVE:
         raise ToolFailed(f"Share group '{group_id}' is not empty.")
     offsets = _new_offsets(client, options, group_id)
     if options.execute:
         alter_share_offsets(client, group_id, offsets)
-    _print(["", *new_offset_lines({group_id: offsets})])
+    print_lines(["", *new_offset_lines({group_id: offsets})])
     return 0
 
 
 def _new_offsets(client: AdminClient, options: argparse.Namespace, group_id: str) -> Offsets:
     if options.topic:
-        partitions, missing = named_partitions(client, options.topic)
-        for partition, error in missing.items():
-            raise ToolFailed(f"{partition.topic}: {error}")
+        partitions = existing_partitions(client, options.topic)
     else:
         partitions = sorted(share_offsets(client, group_id))
-    check_partitions(client, partitions)
-    rule = next(scenario for scenario in SCENARIOS if is_given(options, scenario))
-    now_ms = SystemClock().timestamp_ms()
-    return RULES[rule](Reset(client, group_id, partitions, str(options.to_datetime), now_ms))
+    return offsets_by_rule(client, options, group_id, partitions, SCENARIOS)
 
 
 def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
-    if options.all_groups:
-        return [group.group_id for group in _listed(client)]
-    return list(dict.fromkeys(options.group))
-
-
-def _print(lines: Iterable[str]) -> None:
-    print("\n".join(lines), flush=True)
+    return group_ids(options, lambda: _listed(client))
 
 
 ACTION_FUNCTIONS = {

@@ -8,7 +8,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 
 from broker.cli import streams_group_tables as tables
 from broker.cli.admin.client import AdminClient
@@ -21,18 +20,28 @@ from broker.cli.admin.streams_groups import (
     describe_streams_groups,
 )
 from broker.cli.admin.topics import delete_topics
-from broker.cli.arguments import ToolFailed, connection_of, is_given
-from broker.cli.consumer_groups import check_partitions, chosen, named_partitions
-from broker.cli.group_tables import deleted_offset_lines, new_offset_lines
-from broker.cli.offset_reset import RULES, Offsets, Reset, from_plan, plan_text, read_plan
+from broker.cli.arguments import ToolFailed
+from broker.cli.group_deletion import told_deleted_offsets, told_deletions
+from broker.cli.group_tables import new_offset_lines
+from broker.cli.group_tool import (
+    INACTIVE,
+    all_described,
+    chosen,
+    existing_partitions,
+    group_ids,
+    named_partitions,
+    offsets_by_rule,
+    print_lines,
+    run_action,
+    warn,
+)
+from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.cli.share_group_tables import listing_lines
 from broker.cli.streams_group_options import checked_action, make_parser
 from broker.errors import KafkaError
 from broker.model import TopicPartition
-from broker.server.clock import SystemClock
 
 GROUP_STATES = ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead")
-INACTIVE = ("Empty", "Dead")
 
 _is_internal = re.compile(
     r".*-(changelog|repartition|subscription-registration-topic|subscription-response-topic)"
@@ -45,13 +54,7 @@ def main(arguments: list[str]) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     action = checked_action(parser, options)
-    try:
-        settings = replace(connection_of(options), api_timeout_ms=options.timeout)
-        with AdminClient(settings) as client:
-            return ACTION_FUNCTIONS[action](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error: Executing streams group command failed due to {error}", file=sys.stderr)
-        return 1
+    return run_action("streams", ACTION_FUNCTIONS[action], options)
 
 
 def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListing]:
@@ -61,34 +64,26 @@ def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListin
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
     groups = _listed(client, chosen(options.state, GROUP_STATES, "state"))
     if options.state is None:
-        _print(group.group_id for group in groups)
+        print_lines(group.group_id for group in groups)
     else:
-        _print(listing_lines(groups))
+        print_lines(listing_lines(groups))
     return 0
 
 
 def _described(client: AdminClient, group_ids: Iterable[str]) -> list[StreamsGroupDescription]:
-    groups: list[StreamsGroupDescription] = []
-    for _, outcome in sorted(describe_streams_groups(client, group_ids).items()):
-        if isinstance(outcome, KafkaError):
-            raise outcome
-        groups.append(outcome)
-    return groups
+    return all_described(describe_streams_groups(client, group_ids))
 
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> int:
     for group in _described(client, _group_ids(client, options)):
-        warning = tables.state_warning(group)
-        if warning:
-            sys.stdout.flush()
-            print(f"\n{warning}", file=sys.stderr)
+        warn(tables.state_warning(group))
         if options.state is not None:
-            _print(tables.state_lines(group, is_verbose=options.verbose))
+            print_lines(tables.state_lines(group, is_verbose=options.verbose))
         elif group.members and options.members:
-            _print(tables.member_lines(group, is_verbose=options.verbose))
+            print_lines(tables.member_lines(group, is_verbose=options.verbose))
         elif group.members:
             offsets = _offsets(client, group)
-            _print(tables.offset_lines(group.group_id, offsets, is_verbose=options.verbose))
+            print_lines(tables.offset_lines(group.group_id, offsets, is_verbose=options.verbose))
     return 0
 
 
@@ -137,20 +132,11 @@ def _delete(client: AdminClient, options: argparse.Namespace) -> int:
     described = _described(client, doomed) if options.delete_all_internal_topics else []
     outcomes = delete_groups(client, doomed)
     problems |= {key: str(error) for key, error in outcomes.items() if error is not None}
-    done = sorted(set(wanted) - problems.keys())
-    named = ", ".join(f"'{group_id}'" for group_id in done)
-    if not problems:
-        print(f"Deletion of requested streams groups ({named}) was successful.")
-    else:
-        print("\nError: Deletion of some streams groups failed:", file=sys.stderr)
-        for group_id, problem in sorted(problems.items()):
-            print(f"* Group '{group_id}' could not be deleted due to: {problem}", file=sys.stderr)
-        if done:
-            print(f"\nThese streams groups were deleted successfully: {named}.")
+    status = told_deletions("streams", wanted, problems, end=".")
     for group in described:
-        if group.group_id in done:
+        if group.group_id not in problems:
             _delete_internal_topics(client, group, _inferred_topics(group))
-    return 1 if problems else 0
+    return status
 
 
 def _inferred_topics(group: StreamsGroupDescription) -> list[str]:
@@ -189,16 +175,7 @@ def _delete_offsets(client: AdminClient, options: argparse.Namespace) -> int:
         partitions, missing = named_partitions(client, options.input_topic)
     outcomes = delete_offsets(client, group_id, partitions) if partitions else {}
     outcomes |= missing
-    is_done = not any(outcomes.values())
-    if is_done:
-        print(f"Request succeeded for deleting offsets from group {group_id}.")
-    else:
-        print(
-            "\nError: Encountered some partition-level error, see the follow-up details.",
-            file=sys.stderr,
-        )
-    _print(["", *deleted_offset_lines(outcomes)])
-    return 0 if is_done else 1
+    return told_deleted_offsets(group_id, outcomes)
 
 
 def _committed_inputs(client: AdminClient, group: StreamsGroupDescription) -> list[TopicPartition]:
@@ -241,7 +218,7 @@ def _reset_offsets(client: AdminClient, options: argparse.Namespace) -> int:
     if options.export:
         print(plan_text(offsets, options.group or ()))
     else:
-        _print(["", *new_offset_lines(offsets)])
+        print_lines(["", *new_offset_lines(offsets)])
     return status
 
 
@@ -252,26 +229,14 @@ def _offsets_by_rule(
     if options.all_input_topics:
         partitions = known
     else:
-        partitions, missing = named_partitions(client, options.input_topic)
-        for partition, error in missing.items():
-            raise ToolFailed(f"{partition.topic}: {error}")
+        partitions = existing_partitions(client, options.input_topic)
         if not set(partitions) <= set(known):
             raise ToolFailed(f"One or more topics are not part of the group '{group.group_id}'.")
-    check_partitions(client, partitions)
-    rule = next(scenario for scenario in RULES if is_given(options, scenario))
-    value = getattr(options, rule.replace("-", "_"))
-    now_ms = SystemClock().timestamp_ms()
-    return RULES[rule](Reset(client, group.group_id, partitions, str(value), now_ms))
+    return offsets_by_rule(client, options, group.group_id, partitions)
 
 
 def _group_ids(client: AdminClient, options: argparse.Namespace) -> list[str]:
-    if options.all_groups:
-        return [group.group_id for group in _listed(client)]
-    return list(dict.fromkeys(options.group))
-
-
-def _print(lines: Iterable[str]) -> None:
-    print("\n".join(lines), flush=True)
+    return group_ids(options, lambda: _listed(client))
 
 
 ACTION_FUNCTIONS = {

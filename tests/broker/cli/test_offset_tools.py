@@ -8,9 +8,10 @@ import pytest
 
 from broker.cli.admin.leaders import EARLIEST, LATEST_TIERED
 from broker.cli.arguments import ToolFailed
-from broker.cli.consumer_groups import chosen, parse_partitions, regex_text
+from broker.cli.consumer_groups import regex_text
 from broker.cli.delete_records import outcome_text
 from broker.cli.get_offsets import chosen_by_rules, chosen_by_topic, parse_time
+from broker.cli.group_tool import chosen, parse_partitions
 from broker.cli.json_files import offsets_to_delete
 from broker.cli.offset_reset import parse_datetime, parse_duration, plan_text, read_plan
 from broker.errors import ErrorCode, KafkaError
