@@ -146,7 +146,7 @@ mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and 
 streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, while brokers and instances are killed: PROTOCOL=streams for tasks assigned by the brokers
 	$(BIN)/python -m tests.interop.streams_smoke$(if $(PROTOCOL), --protocol $(PROTOCOL))
 
-fuzz: $(VENV)/.dev ## wrong frames for both listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...; wrong requests: HTTP=1
+fuzz: $(VENV)/.dev ## wrong frames for all listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...; wrong requests: HTTP=1
 	$(BIN)/python -m tests.fuzz$(if $(HTTP),.http) $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
 
 bench: $(VENV)/.dev ## measure; see bench/README.md

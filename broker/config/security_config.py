@@ -228,6 +228,7 @@ def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
             login = parse_jaas(properties.get("sasl.jaas.config", ""))
         except ValueError as error:
             raise invalid(f"sasl.jaas.config: {error}") from error
+        _check_module("sasl.jaas.config", mechanism, login)
         _check_credentials("sasl.jaas.config", login)
     return _client(Values(properties), "of this tool", protocol, mechanism, login)
 
@@ -380,9 +381,13 @@ def _login(values: Values, listener: str, mechanism: str) -> Login:
         login = parse_jaas(text)
     except ValueError as error:
         raise invalid(f"{setting}: {error}") from error
+    _check_module(setting, mechanism, login)
+    return login
+
+
+def _check_module(setting: str, mechanism: str, login: Login) -> None:
     if login.module != MODULE_OF[mechanism]:
         raise invalid(f"{setting}: {mechanism} takes {MODULE_OF[mechanism]}")
-    return login
 
 
 def _authorizer_config(values: Values) -> AuthorizerConfig | None:

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from millrace.security.jaas import parse_jaas
+from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from millrace.security.stores import StoreError, is_pem, pem_of
 from millrace.security.tls import VERSIONS, load_key, load_trusted, openssl_name
 
@@ -17,6 +17,7 @@ PREFIXES: Final = ("security.", "sasl.", "ssl.")
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """The mechanisms that every client library of the programs speaks."""
+_MODULES: Final = dict.fromkeys(MECHANISMS, SCRAM_MODULE) | {"PLAIN": PLAIN_MODULE}
 _FOR_JAVA: Final = frozenset({"ssl.keystore.type", "ssl.truststore.type"})
 """The first bytes of a store decide its type."""
 _TRUSTSTORE: Final = "ssl.truststore.location"
@@ -79,11 +80,15 @@ def _protocol(name: str, value: str, own: Mapping[str, str]) -> dict[str, str]:
     return {name: protocol}
 
 
-def _login(name: str, value: str, _: Mapping[str, str]) -> dict[str, str]:
+def _login(name: str, value: str, own: Mapping[str, str]) -> dict[str, str]:
     try:
-        options = parse_jaas(value).options
+        module, options = parse_jaas(value)
     except ValueError as error:
         raise ClientSettingsError(f"{name}: {error}") from None
+    mechanism = (own.get("sasl.mechanism") or own.get("sasl.mechanisms") or "").strip()
+    expected = _MODULES.get(mechanism, module)
+    if module != expected:
+        raise ClientSettingsError(f"{name}: {mechanism} takes {expected}")
     if not options.get("username") or not options.get("password"):
         raise ClientSettingsError(f"{name} needs username and password: {', '.join(MECHANISMS)}")
     return {"sasl.username": options["username"], "sasl.password": options["password"]}

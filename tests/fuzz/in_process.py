@@ -14,18 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.oauth_config import HANDLER, UNSECURED_HANDLER
 from broker.protocol.framing import decode_response
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.server.network.listener import Listener
 from broker.server.node import Node, Stop
-from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, World
+from millrace.security.jaas import PLAIN_MODULE, login_text
+from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOKENS, TOPIC, World, before
 from tests.lib.quorum_nodes import free_ports
 
 
 def combined_settings() -> dict[str, str]:
-    """Return the settings of a node that is broker and controller, with a listener for each."""
-    broker_port, controller_port = free_ports(2)
-    listeners = f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}"
+    """Return the settings of a node that is broker and controller, with a listener for each.
+
+    A third listener has every mechanism of SASL but GSSAPI, which needs a Kerberos realm.
+    """
+    broker_port, controller_port, sasl_port = free_ports(3)
+    listeners = (
+        f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port},"
+        f"SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
+    )
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -35,6 +43,12 @@ def combined_settings() -> dict[str, str]:
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "2",
         "transaction.state.log.num.partitions": "2",
+        "sasl.enabled.mechanisms": ",".join(TOKENS),
+        "connection.failed.authentication.delay.ms": "0",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": login_text(
+            PLAIN_MODULE, user_alice="alice-secret"
+        ),
+        f"listener.name.sasl_plaintext.oauthbearer.{HANDLER}": UNSECURED_HANDLER,
     }
 
 
@@ -87,6 +101,7 @@ class InProcessNode:
         self._listeners: dict[str, Listener] = {
             BROKER: broker.listeners._by_name["PLAINTEXT"],
             CONTROLLER: quorum._listeners._listeners["CONTROLLER"],
+            **dict.fromkeys(TOKENS, broker.listeners._by_name["SASL_PLAINTEXT"]),
         }
         self.create_topic(TOPIC)
         self.world = World(
@@ -113,6 +128,7 @@ class InProcessNode:
     ) -> list[bytes]:
         """Send a frame to a listener; return the answers that arrive soon, or raise Finding.
 
+        What has to come `before` the frame is sent too, and its answers are left out.
         Soon is within a count of turns of the loop, fewer after an answer. For an answer that is
         certain and uses the node's own sockets, the wait has a time limit instead.
         """
@@ -124,21 +140,23 @@ class InProcessNode:
         accepting = self._listeners[listener]
         connection = accepting._door.connect(theirs, "127.0.0.1")
         accepting._add(connection)
-        unsent, answers = memoryview(_sized(frame)), bytearray()
+        first = before(listener, frame)
+        unsent, answers = memoryview(b"".join(map(_sized, [*first, frame]))), bytearray()
         with ours:
             while not connection.is_closed and (
-                steps > 0 or (not _is_whole(answers) and time.monotonic() < deadline)
+                steps > 0
+                or (not _has_whole(answers, len(first) + 1) and time.monotonic() < deadline)
             ):
                 unsent = unsent[_sent(ours, unsent) :]
                 self.loop.run_until_complete(asyncio.sleep(0))
                 answers += _received(ours)
                 steps -= not unsent
-                if _is_whole(answers):
+                if _has_whole(answers, len(first) + 1):
                     steps = min(steps, STEPS_AFTER_ANSWER)
             answers += _received(ours)
             connection.close()
         self._check()
-        return list(_split(bytes(answers)))
+        return list(_split(bytes(answers)))[len(first) :]
 
     def _check(self) -> None:
         found = self._stacks.found + self.failures
@@ -156,8 +174,14 @@ class InProcessNode:
         self.loop.close()
 
 
-def _is_whole(answers: bytearray) -> bool:
-    return len(answers) >= 4 and len(answers) >= 4 + int.from_bytes(answers[:4], "big")
+def _has_whole(answers: bytearray, count: int) -> bool:
+    """Tell whether as many answers have arrived to their end."""
+    position = 0
+    for _ in range(count):
+        if len(answers) < position + 4:
+            return False
+        position += 4 + int.from_bytes(answers[position : position + 4], "big")
+    return len(answers) >= position
 
 
 def _sized(frame: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The fuzzer against a real node: both listeners, a well-behaved client beside it, and a verdict.
+"""The fuzzer against a real node: all listeners, a well-behaved client beside it, and a verdict.
 
 A run is clean if the process lives, no stack trace was logged, the node never computed for longer
 than `MAX_BLOCK_SECONDS` while its client waited, the memory stays below `MAX_RSS_BYTES`, and all
@@ -24,7 +24,16 @@ from millrace.testing import LocalBroker
 from tests.fuzz.in_process import Finding, combined_settings, in_process_node
 from tests.fuzz.mutations import mutated
 from tests.fuzz.neighbour import Neighbour
-from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, World, pick, valid_requests
+from tests.fuzz.valid_requests import (
+    BROKER,
+    CONTROLLER,
+    TOKENS,
+    TOPIC,
+    World,
+    before,
+    pick,
+    valid_requests,
+)
 from tests.lib.raw_kafka import RawConnection
 
 MAX_BLOCK_SECONDS = 1.0
@@ -55,7 +64,7 @@ class Verdict:
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.frames} frames on {self.connections} connections, "
-            f"{len(self.by_api)} APIs of both listeners",
+            f"{len(self.by_api)} APIs of all listeners",
             f"well-behaved client: {self.rounds} rounds, the longest took "
             f"{self.longest_wait_seconds * 1000:.0f} ms; the node computed for at most "
             f"{self.longest_block_seconds * 1000:.0f} ms of one (limit "
@@ -72,7 +81,9 @@ def fuzz_over_sockets(seed: int, seconds: float) -> Verdict:
     """Send mutated frames to a new node for `seconds`."""
     settings = combined_settings()
     with LocalBroker(**settings) as broker:
-        addresses = dict(zip((BROKER, CONTROLLER), _ports(settings["listeners"]), strict=True))
+        broker_port, controller_port, sasl_port = _ports(settings["listeners"])
+        addresses = {BROKER: broker_port, CONTROLLER: controller_port}
+        addresses |= dict.fromkeys(TOKENS, sasl_port)
         neighbour = Neighbour(
             broker.bootstrap_servers,
             f"kept-{uuid4().hex[:12]}",
@@ -133,6 +144,8 @@ class _Run:
         self.verdict.connections += 1
         address = ("127.0.0.1", self._addresses[frames[0][0]])
         with suppress(ConnectionError, TimeoutError), socket.create_connection(address, 5) as to:
+            for first in before(*frames[0]):
+                to.sendall(struct.pack(">i", len(first)) + first)
             for listener, frame in frames:
                 self._suspects.append((listener, frame))
                 self.verdict.frames += 1

@@ -6,7 +6,7 @@ import pytest
 
 from broker.protocol.api_keys import ApiKey
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
-from tests.fuzz.valid_requests import APIS, valid_requests
+from tests.fuzz.valid_requests import APIS, TOKENS, valid_requests
 
 WAIT_FOR_OTHERS = {ApiKey.JOIN_GROUP, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS}
 """A member waits for the other members of its group, and the offsets of a share group for a share
@@ -36,3 +36,13 @@ def test_every_request_of_every_version_is_answered_in_that_version(
             answer_to(request.frame(), answers)
             answered += 1
     assert answered > len(APIS[listener])
+
+
+@pytest.mark.parametrize("mechanism", TOKENS)
+def test_the_first_token_of_every_mechanism_is_taken(node: InProcessNode, mechanism: str) -> None:
+    for request in valid_requests(node.world):
+        if (request.listener, request.api_key) == (mechanism, ApiKey.SASL_AUTHENTICATE):
+            answers = node.send(mechanism, request.frame(), answer_seconds=ANSWER_SECONDS)
+            answer = answer_to(request.frame(), answers)
+            assert answer.error_code == 0
+            assert bool(answer.auth_bytes) == mechanism.startswith("SCRAM"), "it asks for another"

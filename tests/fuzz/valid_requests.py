@@ -13,14 +13,28 @@ from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import encode_request, request_class
 from broker.protocol.layout import is_nullable, layout_of
 from broker.protocol.message import Field, Message, Struct
+from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.records.build import build_batch
 from broker.server.apis import SERVED_APIS as BROKER_APIS
 from broker.server.quorum.controller.controller_dispatch import SERVED_APIS as CONTROLLER_APIS
 
 BROKER, CONTROLLER = "broker", "controller"
+TOKENS: dict[str, bytes] = {
+    "PLAIN": b"\0alice\0alice-secret",
+    "SCRAM-SHA-256": b"n,,n=alice,r=nonce",
+    "SCRAM-SHA-512": b"n,a=alice,n=alice,r=nonce,tokenauth=true",
+    # Not signed, about alice, for a very long time.
+    "OAUTHBEARER": b"n,,\x01auth=Bearer eyJhbGciOiJub25lIn0."
+    b"eyJzdWIiOiJhbGljZSIsImlhdCI6MSwiZXhwIjo5OTk5OTk5OTk5fQ.\x01\x01",
+}
+"""The first token of each mechanism. A mechanism is a target of its own, of one SASL listener."""
 APIS: dict[str, list[ApiKey]] = {
     BROKER: sorted(BROKER_APIS),
     CONTROLLER: sorted(CONTROLLER_APIS),
+    **{
+        each: [ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE]
+        for each in TOKENS
+    },
 }
 CLIENT_ID = "fuzz"
 GROUP = "fuzz-group"
@@ -137,6 +151,7 @@ PER_API: dict[tuple[ApiKey, str], Any] = {
     (ApiKey.DESCRIBE_CLUSTER, "endpoint_type"): 1,
     (ApiKey.JOIN_GROUP, "metadata"): bytes.fromhex("0001000000010004666f6f6f00000000"),
     (ApiKey.JOIN_GROUP, "name"): "range",
+    (ApiKey.SASL_HANDSHAKE, "mechanism"): "PLAIN",
 }
 REPLICA_ASSIGNMENTS = ("assignments", "replicas", "log_dirs", "cursor", "timeout_ms_")
 """Fields that stay empty: a value would contradict the other fields."""
@@ -157,7 +172,17 @@ def valid_request(key: ApiKey, version: int, world: World, listener: str) -> Mes
     message: Message = _struct(request_class(key), key, version, world)
     if listener == CONTROLLER and key is ApiKey.DESCRIBE_CLUSTER and version:
         message.endpoint_type = 2  # type: ignore[attr-defined]
+    if listener in TOKENS and key is ApiKey.SASL_AUTHENTICATE:
+        message.auth_bytes = TOKENS[listener]  # type: ignore[attr-defined]
     return message
+
+
+def before(listener: str, frame: bytes) -> list[bytes]:
+    """Return the frames that have to come first: a token comes after the choice of a mechanism."""
+    if listener not in TOKENS or frame[:2] != ApiKey.SASL_AUTHENTICATE.to_bytes(2, "big"):
+        return []
+    chosen = SaslHandshakeRequest(mechanism=listener)
+    return [Recorded(listener, ApiKey.SASL_HANDSHAKE, 1, chosen).frame()]
 
 
 def _struct(struct: type[Struct], key: ApiKey, version: int, world: World) -> Any:
@@ -209,6 +234,7 @@ def _plain(name: str, kind: str, key: ApiKey, world: World) -> Any:
 
 def pick(requests: list[Recorded], random: Random) -> Recorded:
     """Choose an API first, so that APIs with many versions are not more likely."""
-    listener = random.choice((BROKER, BROKER, CONTROLLER))
+    sasl = random.choice(list(TOKENS))
+    listener = random.choice((*(BROKER,) * 5, *(CONTROLLER,) * 2, sasl))
     key = random.choice(APIS[listener])
     return random.choice([r for r in requests if (r.listener, r.api_key) == (listener, key)])
