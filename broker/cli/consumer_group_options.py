@@ -4,10 +4,18 @@ import argparse
 import sys
 
 from broker.cli.arguments import add_connection, check_not_with, is_given, tool_parser
+from broker.cli.group_options import (
+    RULES_WITH_A_VALUE,
+    add_state,
+    add_timeout,
+    check_description,
+    check_only_for,
+    check_scenario,
+    only_action,
+)
 from broker.cli.offset_reset import RULES
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
-DESCRIPTIONS = ("members", "offsets", "state")
 SCENARIOS = (*RULES, "from-file")
 
 
@@ -39,11 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     ):
         parser.add_argument(f"--{flag}", action="store_true", help=text)
     for flag, metavar, text in (
-        ("to-offset", "OFFSET", "reset to this offset"),
-        ("shift-by", "COUNT", "move the current offset by this many, which may be negative"),
-        ("by-duration", "PnDTnHnMnS", "reset to the offset of so long ago"),
-        ("to-datetime", "YYYY-MM-DDThh:mm:ss.sss", "reset to the offset of this time"),
-        ("from-file", "FILE", "reset to the offsets of a CSV file"),
+        *RULES_WITH_A_VALUE,
         ("validate-regex", "REGEX", "say whether a regular expression is valid"),
     ):
         parser.add_argument(f"--{flag}", metavar=metavar, help=text)
@@ -54,14 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="a topic whose offsets to delete or reset, `topic:0,1` for some of its partitions; "
         "may be given more than once",
     )
-    parser.add_argument(
-        "--state",
-        nargs="?",
-        const="",
-        metavar="STATE,...",
-        help="with --describe: the state of the group; with --list: show the states, or only the "
-        "groups in these",
-    )
+    add_state(parser)
     parser.add_argument(
         "--type",
         nargs="?",
@@ -69,37 +66,25 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="TYPE,...",
         help="with --list: show the types, or only the groups of these (classic, consumer)",
     )
-    parser.add_argument(
-        "--timeout",
-        type=int,
-        default=30_000,
-        metavar="MS",
-        help="how long to wait for answers, as while a group is made or changes",
-    )
+    add_timeout(parser, ", as while a group is made or changes")
     return parser
 
 
 def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
     """Return the only action; end the tool with an error for an invalid combination."""
-    given = [action for action in ACTIONS if is_given(options, action)]
-    if options.bootstrap_server is None and "validate-regex" not in given:
+    if options.bootstrap_server is None and not is_given(options, "validate-regex"):
         parser.error('Missing required argument "[bootstrap-server]"')
-    if len(given) != 1:
-        listed = ", ".join(f"--{action}" for action in ACTIONS)
-        parser.error(f"Command must include exactly one action: {listed}")
-    (action,) = given
+    action = only_action(parser, options, ACTIONS, end="")
     if action in {"describe", "delete", "reset-offsets"} and not (
         options.group or options.all_groups
     ):
         parser.error(f"Option [{action}] takes one of these options: [group], [all-groups]")
-    for flag, allowed in (
+    allowed_for = (
         ("state", {"list", "describe"}),
         ("type", {"list"}),
         *((flag, {"describe"}) for flag in ("members", "offsets", "verbose")),
-    ):
-        if is_given(options, flag) and action not in allowed:
-            others = ", ".join(f"[{other}]" for other in sorted(allowed))
-            parser.error(f"Option [{flag}] is only for {others}")
+    )
+    check_only_for(parser, options, action, allowed_for)
     check_not_with(parser, options, "group", ["all-groups", "list"])
     check_not_with(parser, options, "topic", ["list", "describe"])
     _check_details(parser, options, action)
@@ -110,11 +95,7 @@ def _check_details(
     parser: argparse.ArgumentParser, options: argparse.Namespace, action: str
 ) -> None:
     if action == "describe":
-        if sum(is_given(options, flag) for flag in DESCRIPTIONS) > 1:
-            listed = ", ".join(f"[{flag}]" for flag in DESCRIPTIONS)
-            parser.error(f"Option [describe] takes at most one of these options: {listed}")
-        if options.state:
-            parser.error("Option [describe] does not take a value for [state]")
+        check_description(parser, options)
     if action == "delete" and options.topic:
         parser.error("Deleting a group deletes all its offsets: use --delete-offsets for a topic.")
     if action == "delete-offsets" and not (options.group and options.topic):
@@ -126,11 +107,7 @@ def _check_details(
 def _check_reset(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.dry_run and options.execute:
         parser.error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    for scenario in SCENARIOS:
-        check_not_with(parser, options, scenario, [one for one in SCENARIOS if one != scenario])
-    if not any(is_given(options, scenario) for scenario in SCENARIOS):
-        listed = ", ".join(f"[{scenario}]" for scenario in SCENARIOS)
-        parser.error(f"Option [reset-offsets] requires one of the following scenarios: {listed}")
+    check_scenario(parser, options, SCENARIOS)
     if not (options.from_file or options.all_topics or options.topic):
         parser.error("One of the reset scopes should be defined: --all-topics, --topic.")
     if not (options.dry_run or options.execute):

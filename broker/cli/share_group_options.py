@@ -3,9 +3,15 @@
 import argparse
 
 from broker.cli.arguments import add_connection, check_not_with, is_given, tool_parser
+from broker.cli.group_options import (
+    add_state,
+    add_timeout,
+    check_description,
+    check_only_for,
+    only_action,
+)
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
-DESCRIPTIONS = ("members", "offsets", "state")
 SCENARIOS = ("to-datetime", "to-earliest", "to-latest")
 
 
@@ -46,21 +52,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="a topic whose offsets to delete or reset; to reset, `topic:0,1` for some of its "
         "partitions; may be given more than once",
     )
-    parser.add_argument(
-        "--state",
-        nargs="?",
-        const="",
-        metavar="STATE,...",
-        help="with --describe: the state of the group; with --list: show the states, or only the "
-        "groups in these (Empty, Stable, Dead)",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=int,
-        default=30_000,
-        metavar="MS",
-        help="how long to wait for answers",
-    )
+    add_state(parser, " (Empty, Stable, Dead)")
+    add_timeout(parser)
     return parser
 
 
@@ -68,18 +61,12 @@ def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace)
     """Return the only action; end the tool with an error for an invalid combination."""
     if options.bootstrap_server is None:
         parser.error('Missing required argument "[bootstrap-server]"')
-    given = [action for action in ACTIONS if is_given(options, action)]
-    if len(given) != 1:
-        listed = ", ".join(f"--{action}" for action in ACTIONS)
-        parser.error(f"Command must include exactly one action: {listed}.")
-    (action,) = given
-    for flag, allowed in (
+    action = only_action(parser, options, ACTIONS)
+    allowed_for = (
         ("state", {"list", "describe"}),
         *((flag, {"describe"}) for flag in ("members", "offsets", "verbose")),
-    ):
-        if is_given(options, flag) and action not in allowed:
-            others = ", ".join(f"[{other}]" for other in sorted(allowed))
-            parser.error(f"Option [{flag}] is only for {others}")
+    )
+    check_only_for(parser, options, action, allowed_for)
     check_not_with(parser, options, "group", ["all-groups", "list"])
     check_not_with(parser, options, "topic", ["list", "describe", "delete"])
     CHECKS[action](parser, options)
@@ -93,11 +80,7 @@ def _check_list(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
 def _check_describe(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if not (options.group or options.all_groups):
         parser.error("Option [describe] takes one of these options: [all-groups], [group]")
-    if sum(is_given(options, flag) for flag in DESCRIPTIONS) > 1:
-        listed = ", ".join(f"[{flag}]" for flag in DESCRIPTIONS)
-        parser.error(f"Option [describe] takes at most one of these options: {listed}")
-    if options.state:
-        parser.error("Option [describe] does not take a value for [state]")
+    check_description(parser, options)
 
 
 def _check_delete(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -2,11 +2,19 @@
 
 import argparse
 
-from broker.cli.arguments import add_connection, check_not_with, is_given, tool_parser
+from broker.cli.arguments import add_connection, check_not_with, tool_parser
+from broker.cli.group_options import (
+    RULES_WITH_A_VALUE,
+    add_state,
+    add_timeout,
+    check_description,
+    check_only_for,
+    check_scenario,
+    only_action,
+)
 from broker.cli.offset_reset import RULES
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
-DESCRIPTIONS = ("members", "offsets", "state")
 SCENARIOS = (*RULES, "from-file")
 
 
@@ -41,13 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
         ),
     ):
         parser.add_argument(f"--{flag}", action="store_true", help=text)
-    for flag, metavar, text in (
-        ("to-offset", "OFFSET", "reset to this offset"),
-        ("shift-by", "COUNT", "move the current offset by this many, which may be negative"),
-        ("by-duration", "PnDTnHnMnS", "reset to the offset of so long ago"),
-        ("to-datetime", "YYYY-MM-DDThh:mm:ss.sss", "reset to the offset of this time"),
-        ("from-file", "FILE", "reset to the offsets of a CSV file"),
-    ):
+    for flag, metavar, text in RULES_WITH_A_VALUE:
         parser.add_argument(f"--{flag}", metavar=metavar, help=text)
     for flag, text in (
         ("group", "a group; may be given more than once"),
@@ -63,21 +65,8 @@ def make_parser() -> argparse.ArgumentParser:
         ),
     ):
         parser.add_argument(f"--{flag}", action="append", help=text)
-    parser.add_argument(
-        "--state",
-        nargs="?",
-        const="",
-        metavar="STATE,...",
-        help="with --describe: the state of the group; with --list: show the states, or only the "
-        "groups in these",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=int,
-        default=30_000,
-        metavar="MS",
-        help="how long to wait for answers",
-    )
+    add_state(parser)
+    add_timeout(parser)
     return parser
 
 
@@ -85,12 +74,8 @@ def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace)
     """Return the only action; end the tool with an error for an invalid combination."""
     if options.bootstrap_server is None:
         parser.error('Missing required argument "[bootstrap-server]"')
-    given = [action for action in ACTIONS if is_given(options, action)]
-    if len(given) != 1:
-        listed = ", ".join(f"--{action}" for action in ACTIONS)
-        parser.error(f"Command must include exactly one action: {listed}.")
-    (action,) = given
-    for flag, allowed in (
+    action = only_action(parser, options, ACTIONS)
+    allowed_for = (
         ("state", {"list", "describe"}),
         *((flag, {"describe"}) for flag in ("members", "offsets", "verbose")),
         *((flag, {"reset-offsets"}) for flag in (*SCENARIOS, "dry-run", "execute", "export")),
@@ -98,10 +83,8 @@ def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace)
         ("delete-all-internal-topics", {"reset-offsets", "delete"}),
         *((flag, {"reset-offsets", "delete-offsets"}) for flag in ("input-topic",)),
         ("all-input-topics", {"reset-offsets", "delete-offsets"}),
-    ):
-        if is_given(options, flag) and action not in allowed:
-            others = ", ".join(f"[{other}]" for other in sorted(allowed))
-            parser.error(f"Option [{flag}] is only for {others}")
+    )
+    check_only_for(parser, options, action, allowed_for)
     check_not_with(parser, options, "group", ["all-groups", "list"])
     if action != "list" and not (options.group or options.all_groups):
         parser.error(f"Option [{action}] takes one of these options: [all-groups], [group]")
@@ -113,11 +96,7 @@ def _check_details(
     parser: argparse.ArgumentParser, options: argparse.Namespace, action: str
 ) -> None:
     if action == "describe":
-        if sum(is_given(options, flag) for flag in DESCRIPTIONS) > 1:
-            listed = ", ".join(f"[{flag}]" for flag in DESCRIPTIONS)
-            parser.error(f"Option [describe] takes at most one of these options: {listed}")
-        if options.state:
-            parser.error("Option [describe] does not take a value for [state]")
+        check_description(parser, options)
     if action == "delete-offsets":
         if not (options.input_topic or options.all_input_topics):
             parser.error(
@@ -133,11 +112,7 @@ def _check_details(
 def _check_reset(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.dry_run == options.execute:
         parser.error("Option [reset-offsets] takes the option: [execute] or [dry-run]")
-    for scenario in SCENARIOS:
-        check_not_with(parser, options, scenario, [one for one in SCENARIOS if one != scenario])
-    if not any(is_given(options, scenario) for scenario in SCENARIOS):
-        listed = ", ".join(f"[{scenario}]" for scenario in SCENARIOS)
-        parser.error(f"Option [reset-offsets] requires one of the following scenarios: {listed}")
+    check_scenario(parser, options, SCENARIOS)
     if not (options.from_file or options.all_input_topics or options.input_topic):
         parser.error(
             "One of the reset scopes should be defined: --all-input-topics, --input-topic."
