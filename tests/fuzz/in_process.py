@@ -32,12 +32,15 @@ def combined_settings() -> dict[str, str]:
     broker_port, controller_port, sasl_port = free_ports(3)
     listeners = (
         f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port},"
-        f"SASL_PLAINTEXT://127.0.0.1:{sasl_port}"
+        f"USERS://127.0.0.1:{sasl_port}"
     )
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "listeners": listeners,
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,USERS:SASL_PLAINTEXT"
+        ),
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "group.initial.rebalance.delay.ms": "0",
@@ -45,10 +48,10 @@ def combined_settings() -> dict[str, str]:
         "transaction.state.log.num.partitions": "2",
         "sasl.enabled.mechanisms": ",".join(TOKENS),
         "connection.failed.authentication.delay.ms": "0",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": login_text(
+        "listener.name.users.plain.sasl.jaas.config": login_text(
             PLAIN_MODULE, user_alice="alice-secret"
         ),
-        f"listener.name.sasl_plaintext.oauthbearer.{HANDLER}": UNSECURED_HANDLER,
+        f"listener.name.users.oauthbearer.{HANDLER}": UNSECURED_HANDLER,
     }
 
 
@@ -101,7 +104,7 @@ class InProcessNode:
         self._listeners: dict[str, Listener] = {
             BROKER: broker.listeners._by_name["PLAINTEXT"],
             CONTROLLER: quorum._listeners._listeners["CONTROLLER"],
-            **dict.fromkeys(TOKENS, broker.listeners._by_name["SASL_PLAINTEXT"]),
+            **dict.fromkeys(TOKENS, broker.listeners._by_name["USERS"]),
         }
         self.create_topic(TOPIC)
         self.world = World(
