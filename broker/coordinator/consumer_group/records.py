@@ -10,10 +10,8 @@ Each class below encodes itself (`encoded`), and `decode_record` decodes it. `co
 the effect of each record on a group.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from struct import unpack_from
-from typing import TypeVar
 
 from broker.coordinator.consumer_group.member import (
     Assignment,
@@ -25,8 +23,8 @@ from broker.coordinator.consumer_group.member import (
 )
 from broker.coordinator.consumer_group.regex import ResolvedRegex
 from broker.coordinator.group.member import MemberProtocol
+from broker.coordinator.group.protocol_records import by_partition, decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
-from broker.protocol.message import Message
 from broker.protocol.records.consumer_group import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -45,21 +43,7 @@ from broker.protocol.records.consumer_group import (
     CurrentTopicPartitions,
     TargetTopicPartition,
 )
-from broker.protocol.structs import decode_struct, encode_struct
-from broker.protocol.wire import DecodeError
-
-VALUE_VERSION = 0
-
-RecordT = TypeVar("RecordT")
-
-
-def encode(key: Message, value: Message | None) -> CoordinatorRecord:
-    """Encode a record: the key after its type, the value after its version (both int16)."""
-    assert key.__api_key__ is not None, key
-    return CoordinatorRecord(
-        key.__api_key__.to_bytes(2, "big") + encode_struct(key, 0),
-        None if value is None else VALUE_VERSION.to_bytes(2, "big") + encode_struct(value, 0),
-    )
+from broker.protocol.structs import decode_struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +208,6 @@ def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None
     return decode_with(DECODERS, key, value)
 
 
-def decode_with(
-    decoders: Mapping[int, Callable[[bytes, bytes | None], RecordT]],
-    key: bytes,
-    value: bytes | None,
-) -> RecordT | None:
-    """Decode a record of one of these types, without its type and version; None for others."""
-    decoder = decoders.get(unpack_from(">h", key)[0]) if len(key) > 1 else None
-    if decoder is None:
-        return None
-    if value is not None and value[:2] != VALUE_VERSION.to_bytes(2, "big"):
-        raise DecodeError(f"a record of a group in version {value[:2]!r}")
-    return decoder(key[2:], None if value is None else value[2:])
-
-
 def _decode_group_epoch(key: bytes, value: bytes | None) -> GroupEpoch:
     group_id = decode_struct(ConsumerGroupMetadataKey, 0, key).group_id
     if value is None:
@@ -309,16 +279,14 @@ def _decode_current(key: bytes, value: bytes | None) -> Current:
 
 
 def _decode_owned(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> Owned:
-    """Decode partitions. Without epochs (before KIP-1251) they get the member's epoch."""
+    """Decode partitions; those without epochs get the member's."""
     owned: dict[bytes, dict[int, int]] = {}
     for topic in topics:
-        epochs = topic.assignment_epochs
-        if epochs is None:
-            epochs = [member_epoch] * len(topic.partitions)
-        if len(epochs) != len(topic.partitions):
-            raise DecodeError("a member's partitions and their epochs are not of equal number")
-        if topic.partitions:
-            owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+        partitions = by_partition(
+            topic.partitions, topic.assignment_epochs, member_epoch, "partitions"
+        )
+        if partitions:
+            owned[topic.topic_id] = partitions
     return owned
 
 

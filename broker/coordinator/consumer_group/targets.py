@@ -26,7 +26,8 @@ from broker.coordinator.consumer_group.member import Assignment, ConsumerMember,
 from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
 from broker.coordinator.consumer_group.records import Target, TargetEpoch
 from broker.coordinator.consumer_group.replay import write
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group.assigning import completed, is_early
+from broker.coordinator.group.step import Step
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +47,6 @@ def maybe_assign(step: Step, group: ConsumerGroup) -> bool:
     group.new_targets = begin_to_assign(step, group)
     go_on_assigning(step, group)
     return group.target_epoch >= group.group_epoch
-
-
-def is_early(step: Step, assignment_timestamp_ms: int, interval_ms: int) -> bool:
-    """Return True if the last assignment was less than an interval ago.
-
-    A clock that was set back must not delay the assignment.
-    """
-    elapsed_ms = step.now.timestamp_ms - assignment_timestamp_ms
-    return bool(assignment_timestamp_ms) and 0 <= elapsed_ms < interval_ms
 
 
 def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
@@ -80,13 +72,9 @@ def assign(
 
 def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = group.new_targets
+    new = completed(step, group)
     if new is None:
         return
-    if not new.advance():
-        step.go_on_later(Deadline(DeadlineKind.ASSIGNING, group.group_id))
-        return
-    group.new_targets = None
     if not fits_records(new, step.shard.config.max_batch_bytes):
         logger.error(
             "group cannot be assigned group=%s: %d partitions of one member do not fit a record",

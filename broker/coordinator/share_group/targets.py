@@ -9,8 +9,8 @@ import logging
 from broker.coordinator.consumer_group.assignors.spec import MemberSpec
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
-from broker.coordinator.consumer_group.targets import is_early
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group.assigning import completed, is_early
+from broker.coordinator.group.step import Step
 from broker.coordinator.share_group.config import ASSIGNOR
 from broker.coordinator.share_group.member import ShareAssignment, ShareMember
 from broker.coordinator.share_group.records import ShareCurrent, ShareTarget, ShareTargetEpoch
@@ -41,13 +41,9 @@ def maybe_assign(step: Step, group: ShareGroup) -> bool:
 
 def go_on_assigning(step: Step, group: ShareGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = group.new_targets
+    new = completed(step, group)
     if new is None:
         return
-    if not new.advance():
-        step.go_on_later(Deadline(DeadlineKind.ASSIGNING, group.group_id))
-        return
-    group.new_targets = None
     if not fits_records(new, step.shard.config.max_batch_bytes):
         logger.error("group cannot be assigned group=%s: too many partitions", group.group_id)
         return

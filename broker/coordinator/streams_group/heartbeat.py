@@ -14,7 +14,7 @@ from typing import NamedTuple
 from broker.coordinator.consumer_group.config import SETTLING_MS, soon_ms
 from broker.coordinator.consumer_group.heartbeat import fenced, too_large
 from broker.coordinator.consumer_group.migration import dissolve
-from broker.coordinator.consumer_group.targets import is_early
+from broker.coordinator.group.assigning import is_early
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import fits_record
 from broker.coordinator.group.step import Step

@@ -12,7 +12,7 @@ written as none.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from broker.coordinator.consumer_group.records import decode_with, encode
+from broker.coordinator.group.protocol_records import by_partition, decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.streams_group.member import (
     NO_TOPOLOGY_EPOCH,
@@ -44,7 +44,6 @@ from broker.protocol.records.streams_group import (
     TargetTaskIds,
 )
 from broker.protocol.structs import decode_struct
-from broker.protocol.wire import DecodeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,13 +295,9 @@ def _decode_held(tasks: list[CurrentTaskIds], default_epoch: int) -> HeldTasks:
     """Decode tasks; those without epochs get the default."""
     held: dict[str, dict[int, int]] = {}
     for each in tasks:
-        epochs = each.assignment_epochs
-        if epochs is None:
-            epochs = [default_epoch] * len(each.partitions)
-        if len(epochs) != len(each.partitions):
-            raise DecodeError("a member's tasks and their epochs are not of equal number")
-        if each.partitions:
-            held[each.subtopology_id] = dict(zip(each.partitions, epochs, strict=True))
+        partitions = by_partition(each.partitions, each.assignment_epochs, default_epoch, "tasks")
+        if partitions:
+            held[each.subtopology_id] = partitions
     return held
 
 

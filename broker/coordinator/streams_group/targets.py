@@ -9,7 +9,7 @@ began, and if the group epoch has grown meanwhile, it runs again.
 import logging
 from hashlib import blake2b
 
-from broker.coordinator.consumer_group.targets import is_early
+from broker.coordinator.group.assigning import completed, is_early
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.output import record_size_bytes
 from broker.coordinator.streams_group.configured_topology import (
@@ -154,13 +154,9 @@ def begin_to_assign(group: StreamsGroup) -> NewTargets:
 
 def go_on_assigning(step: Step, group: StreamsGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = group.new_targets
+    new = completed(step, group)
     if new is None:
         return
-    if not new.advance():
-        step.go_on_later(Deadline(DeadlineKind.ASSIGNING, group.group_id))
-        return
-    group.new_targets = None
     limit_bytes = step.shard.config.max_batch_bytes // RECORDS_IN_ONE
     if any(record_size_bytes(record) > limit_bytes for record in new.records.values()):
         logger.error(
