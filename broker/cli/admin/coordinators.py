@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from broker.cli.admin.client import AdminClient, error_of
+from broker.cli.admin.client import AdminClient, Node, error_of
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.find_coordinator import (
@@ -81,6 +81,22 @@ def ask_coordinators(
 
     client.retry("the coordinator", attempt, passing)
     return outcomes
+
+
+def ask_coordinator_nodes(
+    client: AdminClient,
+    keys: Iterable[str],
+    ask: Callable[[Node, Sequence[str]], Outcomes[Outcome]],
+) -> Outcomes[Outcome]:
+    """Return the outcome of each key, as `ask_coordinators`; `ask` gets the whole node."""
+
+    def ask_node(node_id: int, its_keys: Sequence[str]) -> Outcomes[Outcome]:
+        node = client.nodes().nodes.get(node_id)
+        if node is None:  # It has just joined or left: the next answer has it.
+            return dict.fromkeys(its_keys, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return ask(node, its_keys)
+
+    return ask_coordinators(client, keys, ask_node)
 
 
 def ask_group_coordinator(

@@ -9,7 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, Node, error_of
-from broker.cli.admin.coordinators import COORDINATOR_MOVED, Outcomes, ask_coordinators
+from broker.cli.admin.coordinators import (
+    COORDINATOR_MOVED,
+    Outcomes,
+    ask_coordinator_nodes,
+    ask_coordinators,
+)
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.api_keys import ApiKey
@@ -114,12 +119,9 @@ def describe_consumer_groups(
 ) -> Outcomes[GroupDescription]:
     """Return the description of each group; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
 
-    def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[GroupDescription]:
-        node = client.nodes().nodes.get(node_id)
-        if node is None:  # It has just joined or left: the next answer has it.
-            return dict.fromkeys(its_groups, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    def describe(node: Node, its_groups: Sequence[str]) -> Outcomes[GroupDescription]:
         described: Outcomes[GroupDescription] = {}
-        if client.supports_once(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, node_id):
+        if client.supports_once(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, node.node_id):
             described = _describe_new(client, node, its_groups)
         explained = {key: one for key, one in described.items() if isinstance(one, KafkaError)}
         classic = [key for key in its_groups if _may_be_classic(described.get(key))]
@@ -127,7 +129,7 @@ def describe_consumer_groups(
             described |= _describe_classic(client, node, classic, explained)
         return described
 
-    return ask_coordinators(client, group_ids, ask)
+    return ask_coordinator_nodes(client, group_ids, describe)
 
 
 def _may_be_classic(outcome: GroupDescription | KafkaError | None) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, Node, error_of, raise_for
-from broker.cli.admin.coordinators import Outcomes, ask_coordinators, ask_group_coordinator
-from broker.errors import ErrorCode, KafkaError
+from broker.cli.admin.coordinators import Outcomes, ask_coordinator_nodes, ask_group_coordinator
+from broker.errors import KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages import describe_share_group_offsets as described_offsets
 from broker.protocol.messages.alter_share_group_offsets import (
@@ -63,12 +63,9 @@ def describe_share_groups(
 ) -> Outcomes[ShareGroupDescription]:
     """Return the description of each group; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
 
-    def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[ShareGroupDescription]:
-        node = client.nodes().nodes.get(node_id)
-        if node is None:  # It has just joined or left: the next answer has it.
-            return dict.fromkeys(its_groups, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    def describe(node: Node, its_groups: Sequence[str]) -> Outcomes[ShareGroupDescription]:
         request = ShareGroupDescribeRequest(group_ids=list(its_groups))
-        answer = client.ask_once(request, ShareGroupDescribeResponse, node_id)
+        answer = client.ask_once(request, ShareGroupDescribeResponse, node.node_id)
         return {
             group.group_id: error_of(group.error_code, group.error_message)
             if group.error_code
@@ -96,7 +93,7 @@ def describe_share_groups(
             for group in answer.groups
         }
 
-    return ask_coordinators(client, group_ids, ask)
+    return ask_coordinator_nodes(client, group_ids, describe)
 
 
 def share_offsets(client: AdminClient, group_id: str) -> dict[TopicPartition, ShareOffset]:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, Node, error_of
-from broker.cli.admin.coordinators import Outcomes, ask_coordinators
-from broker.errors import ErrorCode
+from broker.cli.admin.coordinators import Outcomes, ask_coordinator_nodes
 from broker.model import TopicPartition
 from broker.protocol.messages.streams_group_describe import (
     Assignment,
@@ -86,12 +85,9 @@ def describe_streams_groups(
 ) -> Outcomes[StreamsGroupDescription]:
     """Return the description of each group; GROUP_ID_NOT_FOUND is the outcome of a missing one."""
 
-    def ask(node_id: int, its_groups: Sequence[str]) -> Outcomes[StreamsGroupDescription]:
-        node = client.nodes().nodes.get(node_id)
-        if node is None:  # It has just joined or left: the next answer has it.
-            return dict.fromkeys(its_groups, error_of(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    def describe(node: Node, its_groups: Sequence[str]) -> Outcomes[StreamsGroupDescription]:
         request = StreamsGroupDescribeRequest(group_ids=list(its_groups))
-        answer = client.ask_once(request, StreamsGroupDescribeResponse, node_id)
+        answer = client.ask_once(request, StreamsGroupDescribeResponse, node.node_id)
         return {
             group.group_id: error_of(group.error_code, group.error_message)
             if group.error_code
@@ -99,7 +95,7 @@ def describe_streams_groups(
             for group in answer.groups
         }
 
-    return ask_coordinators(client, group_ids, ask)
+    return ask_coordinator_nodes(client, group_ids, describe)
 
 
 def _description(group: DescribedGroup, node: Node) -> StreamsGroupDescription:

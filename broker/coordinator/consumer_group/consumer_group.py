@@ -38,7 +38,7 @@ from broker.coordinator.consumer_group.member import (
 )
 from broker.coordinator.consumer_group.new_targets import NewTargets
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
-from broker.errors import ErrorCode, KafkaError
+from broker.coordinator.group.known_member import known_member
 
 
 class ConsumerGroupState(Enum):
@@ -93,13 +93,7 @@ class ConsumerGroup:
 
     def member(self, member_id: str) -> ConsumerMember:
         """Return a member; raise UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
+        return known_member(self.members, member_id, self.group_id)
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         """Return the member with an instance id."""

@@ -7,7 +7,7 @@ through one object, and no handler must pass results through its callers.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
@@ -38,6 +38,8 @@ from broker.metadata.parts.configs import GROUP_RESOURCE
 
 A_MOMENT_MS = 1
 """At least 1: a deadline that is already due would be handled in the same turn."""
+
+GroupT = TypeVar("GroupT", ConsumerGroup, ShareGroup, StreamsGroup)
 
 
 class DeadlineKind(Enum):
@@ -143,6 +145,15 @@ class Step:
             raise KafkaError(error, f"Group {group_id} not found.")
         return group
 
+    def _group_of(self, groups: Mapping[str, GroupT], group_id: str, what: str) -> GroupT:
+        """Return a group of one type; raise GROUP_ID_NOT_FOUND, for one of another type too."""
+        group = groups.get(group_id)
+        if group is None:
+            is_other = self.shard.has_other_group(group_id, than=groups)
+            reason = f"is not {what}" if is_other else "not found"
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+        return group
+
     @property
     def are_consumer_groups_enabled(self) -> bool:
         """True if this broker's settings and the cluster's features allow consumer groups."""
@@ -151,21 +162,11 @@ class Step:
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return the consumer group; raise GROUP_ID_NOT_FOUND."""
-        group = self.shard.consumer_groups.get(group_id)
-        if group is None:
-            is_other = self.shard.has_other_group(group_id, than=self.shard.consumer_groups)
-            reason = "is not a consumer group" if is_other else "not found"
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        return group
+        return self._group_of(self.shard.consumer_groups, group_id, "a consumer group")
 
     def share_group(self, group_id: str) -> ShareGroup:
         """Return the share group; raise GROUP_ID_NOT_FOUND."""
-        group = self.shard.share_groups.get(group_id)
-        if group is None:
-            is_other = self.shard.has_other_group(group_id, than=self.shard.share_groups)
-            reason = "is not a share group" if is_other else "not found"
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        return group
+        return self._group_of(self.shard.share_groups, group_id, "a share group")
 
     def validate_share_groups(self) -> None:
         """Raise UNSUPPORTED_VERSION if the cluster's features do not allow share groups."""
@@ -192,12 +193,7 @@ class Step:
 
     def streams_group(self, group_id: str) -> StreamsGroup:
         """Return the streams group; raise GROUP_ID_NOT_FOUND."""
-        group = self.shard.streams_groups.get(group_id)
-        if group is None:
-            is_other = self.shard.has_other_group(group_id, than=self.shard.streams_groups)
-            reason = "is not a streams group" if is_other else "not found"
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
-        return group
+        return self._group_of(self.shard.streams_groups, group_id, "a streams group")
 
     def streams_config(self, group_id: str) -> StreamsGroupConfig:
         """Return the settings of a streams group."""

@@ -23,9 +23,9 @@ from enum import Enum
 from broker.coordinator.consumer_group.consumer_group import count_down
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.consumer_group.new_targets import NewTargets
+from broker.coordinator.group.known_member import known_member
 from broker.coordinator.share_group.member import ShareAssignment, ShareMember, ShareSubscription
 from broker.coordinator.share_group.state_partitions import StatePartitions
-from broker.errors import ErrorCode, KafkaError
 
 
 class ShareGroupState(Enum):
@@ -62,13 +62,7 @@ class ShareGroup:
 
     def member(self, member_id: str) -> ShareMember:
         """Return a member; raise UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
+        return known_member(self.members, member_id, self.group_id)
 
     def subscribed_topics(self) -> frozenset[str]:
         """Return the topics of all members."""

@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from broker.coordinator.group.known_member import known_member
 from broker.coordinator.streams_group.configured_topology import ConfiguredTopology
 from broker.coordinator.streams_group.member import (
     NO_TOPOLOGY_EPOCH,
@@ -39,7 +40,6 @@ from broker.coordinator.streams_group.member import (
 )
 from broker.coordinator.streams_group.new_targets import NewTargets
 from broker.coordinator.streams_group.topology import StreamsTopology
-from broker.errors import ErrorCode, KafkaError
 
 INITIAL_EPOCH = 1
 """A member that waits for the first assignment gets this epoch: 0 would mean that it joins."""
@@ -106,13 +106,7 @@ class StreamsGroup:
 
     def member(self, member_id: str) -> StreamsMember:
         """Return a member; raise UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
+        return known_member(self.members, member_id, self.group_id)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return True if the members read the topic."""
