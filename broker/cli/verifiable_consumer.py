@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from broker.cli.arguments import ToolFailed, ToolParser, check_not_with, tool_parser
+from broker.cli.clients.received import Received, by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.errors import KafkaError
 from broker.server.clock import SystemClock
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     import confluent_kafka
 
     from broker.cli.clients.events import Events, StopRequest
-
-Consumed = dict[tuple[str, int], "list[confluent_kafka.Message]"]
 
 RECORDS_AT_ONCE = 500
 POLL_SECONDS = 0.1
@@ -161,35 +160,26 @@ class _Run:
             partitions=[{"topic": one.topic, "partition": one.partition} for one in partitions],
         )
 
-    def _take(self) -> Consumed:
+    def _take(self) -> Received:
         """Tell of the next messages; return those up to the wanted count, by partition."""
-        received: Consumed = {}
-        count = 0
-        for message in self._consumer.consume(RECORDS_AT_ONCE, POLL_SECONDS):
-            error = message.error()
-            if error is None:
-                count += 1
-                received.setdefault(_place(message), []).append(message)
-            elif error.fatal() or self._options.reset_policy == "none":
-                raise ToolFailed(f"{error.name()}: {error.str()}")
-            else:
-                print(f"WARN {error.name()}: {error.str()}", file=sys.stderr)
-        if not count:
+        received = by_partition(
+            self._consumer.consume(RECORDS_AT_ONCE, POLL_SECONDS),
+            must_succeed=self._options.reset_policy == "none",
+        )
+        if not received:
             return {}
-        consumed: Consumed = {}
+        consumed: Received = {}
         for partition, messages in received.items():
             kept = messages[: int(min(self._left, len(messages)))]
             if kept:
                 consumed[partition] = kept
                 self._left -= len(kept)
-        self._tell_records(count, consumed)
+        self._tell_records(sum(map(len, received.values())), consumed)
         return consumed
 
-    def _tell_records(self, count: int, consumed: Consumed) -> None:
+    def _tell_records(self, count: int, consumed: Received) -> None:
         if self._options.verbose:
-            for (topic, partition), messages in consumed.items():
-                for one in messages:
-                    self._events.tell_record(one, topic, partition)
+            tell_each(self._events, consumed)
         summaries = [
             {
                 "topic": topic,
@@ -202,7 +192,7 @@ class _Run:
         ]
         self._events.tell("records_consumed", count=count, partitions=summaries)
 
-    def _commit(self, consumed: Consumed) -> None:
+    def _commit(self, consumed: Received) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
         offsets = [
@@ -222,10 +212,6 @@ class _Run:
         if errors:
             failure = {"error": errors[0].str()}
         self._events.tell("offsets_committed", offsets=told, **failure, success=not errors)
-
-
-def _place(message: "confluent_kafka.Message") -> tuple[str, int]:
-    return message.topic() or "", message.partition() or 0
 
 
 def _offset(message: "confluent_kafka.Message") -> int:

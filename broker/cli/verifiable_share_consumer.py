@@ -13,12 +13,13 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.configs import Resource, ResourceType, alter
 from broker.cli.admin.settings import admin_settings
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser
+from broker.cli.clients.received import by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.errors import KafkaError
 from broker.server.clock import SystemClock
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaException, Message, ShareConsumer, TopicPartition
+    from confluent_kafka import KafkaException, ShareConsumer, TopicPartition
 
     from broker.cli.clients.events import Events, StopRequest
 
@@ -140,22 +141,11 @@ class _Run:
 
     def _take(self) -> bool:
         """Tell of the next messages; return whether there are some."""
-        received: dict[tuple[str, int], list[Message]] = {}
-        for message in self._consumer.poll(POLL_SECONDS):
-            error = message.error()
-            if error is None:
-                place = message.topic() or "", message.partition() or 0
-                received.setdefault(place, []).append(message)
-            elif error.fatal():
-                raise ToolFailed(f"{error.name()}: {error.str()}")
-            else:
-                print(f"WARN {error.name()}: {error.str()}", file=sys.stderr)
+        received = by_partition(self._consumer.poll(POLL_SECONDS))
         if not received:
             return False
         if self._options.verbose:
-            for (topic, partition), messages in received.items():
-                for message in messages:
-                    self._events.tell_record(message, topic, partition)
+            tell_each(self._events, received)
         summaries = [
             _summary(topic, partition, {message.offset() or 0 for message in messages})
             for (topic, partition), messages in received.items()
