@@ -6,11 +6,16 @@ here reads a key or a certificate: `server/network/tls.py` does, again whenever 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from broker.config.kerberos_config import KerberosConfig, read_kerberos_config
-from broker.config.oauth_config import OauthConfig, read_oauth_config
+from broker.config.oauth_config import (
+    OauthClientConfig,
+    OauthConfig,
+    read_oauth_client_config,
+    read_oauth_config,
+)
 from broker.config.sources import invalid
 from broker.config.stores import Store
 from broker.config.values import Values
@@ -36,9 +41,9 @@ MODULE_OF = {
     "GSSAPI": KERBEROS_MODULE,
 }
 """The mechanisms that are built, and the login module that configures each."""
-BETWEEN_NODES = (PLAIN, SCRAM_SHA_256.name, SCRAM_SHA_512.name)
-"""The mechanisms that a node authenticates with at another one, and a tool at a broker."""
 OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
+BETWEEN_NODES = (PLAIN, SCRAM_SHA_256.name, SCRAM_SHA_512.name, OAUTHBEARER)
+"""The mechanisms that a node authenticates with at another one, and a tool at a broker."""
 TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = ("none", "requested", "required")
 
@@ -125,6 +130,8 @@ class ClientSecurity:
     password: str = ""
     is_token: bool = False
     """Whether user and password are the id and the secret of a delegation token."""
+    oauth: OauthClientConfig | None = None
+    """Where the token of OAUTHBEARER comes from; there is no user and no password then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +212,24 @@ def _client_security(
         raise invalid(f"listeners: no security protocol is defined for listener {listener}")
     own = values.of_listener(listener)
     mechanism, login = "", Login("", {})
+    oauth = None
     if protocol.uses_sasl:
         mechanism = _client_mechanism(setting, own.text(setting))
         login = _login(own, listener, mechanism)
-        _check_credentials(
-            f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config", login
-        )
-    return _client(own, listener, protocol, mechanism, login)
+        if mechanism == OAUTHBEARER:
+            oauth = _oauth_client(own.of_mechanism(mechanism), listener, login, is_node=True)
+        else:
+            _check_credentials(
+                f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config", login
+            )
+    return replace(_client(own, listener, protocol, mechanism, login), oauth=oauth)
+
+
+def _oauth_client(
+    values: Values, listener: str, login: Login, *, is_node: bool
+) -> OauthClientConfig:
+    trusted = _store(values, "truststore", listener)
+    return read_oauth_client_config(values, login.options, trusted, is_node=is_node)
 
 
 def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
@@ -222,6 +240,7 @@ def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
     except ValueError:
         raise invalid(f"security.protocol={name}: no security protocol") from None
     mechanism, login = "", Login("", {})
+    oauth, who = None, "of this tool"
     if protocol.uses_sasl:
         mechanism = _client_mechanism("sasl.mechanism", properties.get("sasl.mechanism", "GSSAPI"))
         try:
@@ -229,8 +248,11 @@ def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
         except ValueError as error:
             raise invalid(f"sasl.jaas.config: {error}") from error
         _check_module("sasl.jaas.config", mechanism, login)
-        _check_credentials("sasl.jaas.config", login)
-    return _client(Values(properties), "of this tool", protocol, mechanism, login)
+        if mechanism == OAUTHBEARER:
+            oauth = _oauth_client(Values(properties), who, login, is_node=False)
+        else:
+            _check_credentials("sasl.jaas.config", login)
+    return replace(_client(Values(properties), who, protocol, mechanism, login), oauth=oauth)
 
 
 def _client_mechanism(setting: str, name: str) -> str:

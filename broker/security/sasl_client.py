@@ -1,4 +1,4 @@
-"""The client's side of SASL, for what one node asks of another: PLAIN and SCRAM (RFC 5802).
+"""The client's side of SASL, of nodes and tools: PLAIN, SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
 
 A client is asked for its `first` token, then given each answer of the server and asked for the next
 token, until there is none.
@@ -18,6 +18,7 @@ from broker.security.credentials import (
     salted_password,
 )
 from broker.security.errors import AuthenticationFailed
+from broker.security.oauthbearer import SEPARATOR
 
 GS2_HEADER = "n,,"
 MECHANISMS = {each.name: each for each in (SCRAM_SHA_256, SCRAM_SHA_512)}
@@ -60,6 +61,27 @@ class PlainClient:
     def receive(self, answer: bytes) -> bytes | None:
         """Return None: the server has accepted."""
         return None
+
+
+class OauthBearerClient:
+    """OAUTHBEARER: a token of an issuer, and a second message after a refusal."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._is_refused = False
+
+    def first(self) -> bytes:
+        """Return the token as the first message has it."""
+        return f"{GS2_HEADER}{SEPARATOR}auth=Bearer {self._token}{SEPARATOR * 2}".encode()
+
+    def receive(self, answer: bytes) -> bytes | None:
+        """Return None if the server has accepted; it tells a refusal after one more message."""
+        if not answer:
+            return None
+        if self._is_refused:
+            raise AuthenticationFailed("the server refuses the token")
+        self._is_refused = True
+        return SEPARATOR.encode()
 
 
 class ScramClient:

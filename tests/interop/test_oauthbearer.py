@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,14 +33,18 @@ MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    file = tmp_path_factory.mktemp("issuer") / "keys.json"
+    folder = tmp_path_factory.mktemp("issuer")
+    file, own = folder / "keys.json", folder / "broker.jwt"
+    own.write_text(token(lifetime_seconds=3_600, sub="broker"))
     described = json.loads(RSAAlgorithm.to_jwk(KEY.public_key()))
     file.write_text(json.dumps({"keys": [{**described, "kid": "one", "use": "sig"}]}))
     with LocalBroker(
         security="sasl_plaintext",
         sasl_enabled_mechanisms="PLAIN,OAUTHBEARER",
         sasl_oauthbearer_jwks_endpoint_url=file.as_uri(),
-        org_apache_kafka_sasl_oauthbearer_allowed_urls=file.as_uri(),
+        org_apache_kafka_sasl_oauthbearer_allowed_urls=f"{file.as_uri()},{own.as_uri()}",
+        sasl_oauthbearer_token_endpoint_url=own.as_uri(),
+        sasl_mechanism_inter_broker_protocol="OAUTHBEARER",
         sasl_oauthbearer_expected_audience="kafka",
         connections_max_reauth_ms=SESSION_MS,
     ) as made:
@@ -138,9 +144,19 @@ def test_kafka_python(broker: LocalBroker) -> None:
         kafka_python(broker, key=FORGED)
 
 
-def test_java_with_a_token_in_a_file(broker: LocalBroker, tmp_path: Path) -> None:
-    tools = []
-    urls = []
+def test_a_node_authenticates_with_a_token(broker: LocalBroker) -> None:
+    """It asks itself, as a coordinator, whether a batch belongs to a transaction."""
+    before = len(broker.log())
+    producer = Producer({**settings_of(broker), "transactional.id": "t"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("t", b"x")
+    producer.commit_transaction(10)
+    assert "authentication failed" not in broker.log()[before:]
+
+
+def test_java_and_our_tools_with_a_token_in_a_file(broker: LocalBroker, tmp_path: Path) -> None:
+    tools, urls, ours = [], [], []
     for name, content in (("good", token()), ("bad", token(FORGED))):
         (tmp_path / f"{name}.jwt").write_text(content)
         url = (tmp_path / f"{name}.jwt").as_uri()
@@ -155,8 +171,13 @@ def test_java_with_a_token_in_a_file(broker: LocalBroker, tmp_path: Path) -> Non
         )
         where = ("--bootstrap-server", broker.bootstrap_servers, "--command-config", str(file))
         tools.append(Tool(f"{TOOLS}.TopicCommand", (*where, "--create", "--topic", f"by-{name}")))
+        command = (sys.executable, "-m", "millrace", "topics", *where, "--list")
+        ours.append(subprocess.run(command, capture_output=True, text=True, check=False))
     allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(urls)}"
     good, bad = run_tools(kafka_libs(), tools, allowed)
     assert good.status == 0, good
     assert bad.status != 0
     assert "invalid" in (bad.output + bad.errors).lower()
+    assert ours[0].returncode == 0, ours[0]
+    assert ours[1].returncode != 0
+    assert "Invalid token" in ours[1].stdout + ours[1].stderr

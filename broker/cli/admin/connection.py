@@ -20,8 +20,8 @@ from broker.protocol.messages.sasl_authenticate import (
 )
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
-from broker.security.sasl_client import client_of
 from broker.server.clock import Clock, random_uuid
+from broker.server.network.logins import login_of
 from broker.server.network.tls_contexts import make_client_context
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
@@ -119,14 +119,10 @@ class Connection:
                 ErrorCode(handshake.error_code),
                 f"{self} does not enable {security.mechanism}; there are: {enabled}",
             )
-        nonce = random_uuid().hex
-        client = client_of(
-            security.mechanism,
-            security.user,
-            security.password,
-            nonce,
-            is_token=security.is_token,
-        )
+        try:
+            client = login_of(security, random_uuid().hex)
+        except AuthenticationFailed as error:
+            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
         token: bytes | None = client.first()
         while token is not None:
             answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), deadline_ms)

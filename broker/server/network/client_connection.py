@@ -40,10 +40,11 @@ from broker.protocol.messages.sasl_authenticate import (
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.protocol.wire import EncodeError
 from broker.security.errors import AuthenticationFailed
-from broker.security.sasl_client import client_of
+from broker.security.sasl_client import MechanismClient
 from broker.server.clock import monotonic_seconds, random_uuid
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
+from broker.server.network.logins import login_of
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 
@@ -276,14 +277,15 @@ class ClientConnection:
 
     def _authenticate(self, served: Served) -> None:
         """Authenticate with the other node, and then send the requests."""
+        try:
+            client = login_of(self._settings.security, random_uuid().hex)
+        except AuthenticationFailed as failed:
+            self._damaged(str(failed))
+        else:
+            self._log_in(client, served)
+
+    def _log_in(self, client: MechanismClient, served: Served) -> None:
         security = self._settings.security
-        client = client_of(
-            security.mechanism,
-            security.user,
-            security.password,
-            random_uuid().hex,
-            is_token=security.is_token,
-        )
 
         def on_handshake(answer: Message | None) -> None:
             if answer is None:

@@ -10,27 +10,21 @@ GIVE_UP_SECONDS whatever the other program does.
 
 import asyncio
 import logging
-import ssl
 import threading
 from collections.abc import Callable
 from http.client import HTTPException
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from urllib.request import Request
 
 from broker.config.oauth_config import OauthConfig
 from broker.security.jwks import KeySet, UnknownKey, parse_key_set
 from broker.security.oauthbearer import TokenClaims
-from broker.server.clock import Clock, SystemClock
-from millrace.security.stores import pem_of
-from millrace.security.tls import load_trusted
+from broker.server.clock import Clock
+from broker.server.network.fetching import fetched
 
 log = logging.getLogger("millrace.authentication")
 
-MAX_BYTES = 1 << 20
-TIMEOUT_SECONDS = 10.0
 GIVE_UP_SECONDS = 30.0
 UNKNOWN_KEY_SECONDS = 10.0
-CHUNK_BYTES = 64 * 1024
 
 Fetched = KeySet | Exception
 Read = Callable[[OauthConfig], Fetched]
@@ -113,50 +107,9 @@ class IssuerKeys:
             raise
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: it would lead to an address that no setting allows."""
-
-    def redirect_request(self, *arguments: object) -> None:
-        """Follow none: the answer is an error then."""
-
-
 def read_keys(config: OauthConfig) -> Fetched:
     """Read a key set, bounded in size and time; return the error if that fails."""
     try:
-        return parse_key_set(_read(config))
+        return parse_key_set(fetched(Request(config.url), config.truststore))
     except (OSError, ValueError, HTTPException) as error:
         return error
-
-
-def _read(config: OauthConfig) -> bytes:
-    parts = urlsplit(config.url)
-    if parts.scheme == "file":
-        with open(parts.path, "rb") as file:
-            return _bounded(file.read(MAX_BYTES + 1))
-    clock = SystemClock()
-    deadline_ms = clock.now_ms() + int(TIMEOUT_SECONDS * 1_000)
-    request = Request(config.url, headers={"Accept": "application/json"})
-    with _opener(config).open(request, timeout=TIMEOUT_SECONDS) as answer:
-        text = bytearray()
-        while chunk := answer.read1(CHUNK_BYTES):
-            text += chunk
-            _bounded(text)
-            if clock.now_ms() > deadline_ms:
-                raise TimeoutError("the answer takes too long")
-        return bytes(text)
-
-
-def _opener(config: OauthConfig) -> OpenerDirector:
-    context = ssl.create_default_context()
-    store = config.truststore
-    if store is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        pem = store.pem.encode() or pem_of(store.setting, store.location, store.password)
-        load_trusted(context, store.setting, pem)
-    return build_opener(_NoRedirects, HTTPSHandler(context=context))
-
-
-def _bounded(text: "bytes | bytearray") -> bytes:
-    if len(text) > MAX_BYTES:
-        raise ValueError(f"more than {MAX_BYTES} bytes of keys")
-    return bytes(text)

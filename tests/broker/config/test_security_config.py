@@ -6,7 +6,11 @@ import pytest
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.oauth_config import OauthConfig
-from broker.config.security_config import STANDARD_AUTHORIZER, SecurityProtocol
+from broker.config.security_config import (
+    STANDARD_AUTHORIZER,
+    SecurityProtocol,
+    read_client_security,
+)
 from broker.config.sources import collect_settings, parse_properties
 from broker.errors import KafkaError
 from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE
@@ -246,3 +250,57 @@ def test_unsecured_tokens_are_accepted_only_by_name() -> None:
 def test_oauth_that_would_prove_nothing_is_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(KafkaError, match=said.replace(".", r"\.")):
         oauth_of(**given)
+
+
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+TOOL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.jaas.config": f'{PACKAGE}.OAuthBearerLoginModule required clientId="a" clientSecret="b";',
+    "sasl.login.callback.handler.class": f"{PACKAGE}.OAuthBearerLoginCallbackHandler",
+    TOKEN_URL: "https://issuer.example/token",
+}
+
+
+def test_a_tool_has_its_token_from_an_issuer_or_a_file() -> None:
+    oauth = read_client_security(TOOL).oauth
+    assert oauth is not None
+    assert (oauth.url, oauth.client_id, oauth.client_secret) == (TOOL[TOKEN_URL], "a", "b")
+    assert "'b'" not in repr(oauth)
+    without = {**TOOL, "sasl.jaas.config": f"{PACKAGE}.OAuthBearerLoginModule required;"}
+    oauth = read_client_security({**without, TOKEN_URL: "file:///token"}).oauth
+    assert oauth is not None
+    assert oauth.url == "file:///token"
+    with pytest.raises(KafkaError, match="needs clientId and clientSecret"):
+        read_client_security(without)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({TOKEN_URL: ""}, "a tool needs file:// or http:// or https://"),
+        ({TOKEN_URL: "ftp://x"}, "a tool needs file://"),
+        ({TOKEN_URL: "http://[x"}, "endpoint.url"),
+        ({"sasl.login.callback.handler.class": "org.example.Handler"}, "there are"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "org.example.R"}, "is not built"),
+        ({"sasl.jaas.config": f"{SCRAM_MODULE} required clientId=a;"}, "OAUTHBEARER takes"),
+    ],
+)
+def test_a_tool_without_a_token_is_refused(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(KafkaError, match=said.replace(".", r"\.")):
+        read_client_security({**TOOL, **changed})
+
+
+def test_a_node_has_its_token_from_a_file_that_is_allowed() -> None:
+    node = {
+        **OAUTH,
+        **ALLOWED,
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    }
+    for url, said in ((URL, "a node needs file://"), ("file:///y", "must be one of those in")):
+        with pytest.raises(KafkaError, match=said):
+            BrokerConfig.from_settings({**node, TOKEN_URL: url})
+    oauth = BrokerConfig.from_settings({**node, TOKEN_URL: "file:///x"}).security.to_brokers.oauth
+    assert oauth is not None
+    assert oauth.url == "file:///x"

@@ -10,8 +10,9 @@ from broker.security.credentials import (
     salted_password,
 )
 from broker.security.errors import AuthenticationFailed
+from broker.security.oauthbearer import InvalidToken, OauthBearerServer, TokenClaims
 from broker.security.plain import PlainServer
-from broker.security.sasl_client import ScramClient, client_of
+from broker.security.sasl_client import OauthBearerClient, ScramClient, client_of
 from broker.security.sasl_session import MechanismServer
 from broker.security.scram import ScramServer
 
@@ -64,3 +65,21 @@ def test_a_server_that_does_not_know_the_credential_is_found_out() -> None:
     client.receive(b"r=clientx,s=c2FsdA==,i=4096")
     with pytest.raises(AuthenticationFailed, match="did not prove"):
         client.receive(b"v=AAAA")
+
+
+def test_a_token_needs_one_message_and_its_refusal_another() -> None:
+    def validate(token: str) -> TokenClaims:
+        if token != "good.token":
+            raise InvalidToken("it is not the one")
+        return TokenClaims("alice", 1)
+
+    server, client = OauthBearerServer(validate), OauthBearerClient("good.token")
+    assert client.receive(server.receive(client.first())) is None
+    assert server.user == "alice"
+    server, client = OauthBearerServer(validate), OauthBearerClient("other.token")
+    second = client.receive(server.receive(client.first()))
+    assert second is not None
+    with pytest.raises(AuthenticationFailed, match="not the one"):
+        server.receive(second)
+    with pytest.raises(AuthenticationFailed, match="refuses the token"):
+        client.receive(b"{}")
