@@ -109,19 +109,24 @@ def with_operations(check: Check, groups: str = "groups") -> Check:
     return checked
 
 
-check_describe_groups = with_operations(
-    OnEach(
-        entries="groups",
-        operation=AclOperation.DESCRIBE,
-        kind=GROUP,
-        response=DescribeGroupsResponse,
-        answers="groups",
-        name_of=str,
-        refuse=lambda name: DescribedGroup(
-            group_id=name, error_code=GROUP_DENIED, error_message=None
-        ),
+def of_description(entries: str, response: type[Message], described: Callable[..., Any]) -> Check:
+    """Check DESCRIBE on each group of a request, and add the authorised operations."""
+    return with_operations(
+        OnEach(
+            entries=entries,
+            operation=AclOperation.DESCRIBE,
+            kind=GROUP,
+            response=response,
+            answers="groups",
+            name_of=str,
+            refuse=lambda name: described(
+                group_id=name, error_code=GROUP_DENIED, error_message=None
+            ),
+        )
     )
-)
+
+
+check_describe_groups = of_description("groups", DescribeGroupsResponse, DescribedGroup)
 
 check_delete_groups = OnEach(
     entries="groups_names",
@@ -133,18 +138,8 @@ check_delete_groups = OnEach(
     refuse=lambda name: DeletableGroupResult(group_id=name, error_code=GROUP_DENIED),
 )
 
-_describe_consumer_groups = with_operations(
-    OnEach(
-        entries="group_ids",
-        operation=AclOperation.DESCRIBE,
-        kind=GROUP,
-        response=ConsumerGroupDescribeResponse,
-        answers="groups",
-        name_of=str,
-        refuse=lambda name: DescribedConsumers(
-            group_id=name, error_code=GROUP_DENIED, error_message=None
-        ),
-    )
+_describe_consumer_groups = of_description(
+    "group_ids", ConsumerGroupDescribeResponse, DescribedConsumers
 )
 
 

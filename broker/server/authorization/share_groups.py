@@ -36,8 +36,8 @@ from broker.server.authorization.data import DENIED
 from broker.server.authorization.groups import (
     GROUP_DENIED,
     hiding_topics,
+    of_description,
     of_heartbeat,
-    with_operations,
 )
 from broker.server.authorization.verdicts import (
     Narrowed,
@@ -51,19 +51,7 @@ from broker.server.authorization.verdicts import (
 check_share_group_heartbeat = of_heartbeat(ShareGroupHeartbeatResponse)
 
 check_share_group_describe = hiding_topics(
-    with_operations(
-        OnEach(
-            entries="group_ids",
-            operation=AclOperation.DESCRIBE,
-            kind=GROUP,
-            response=ShareGroupDescribeResponse,
-            answers="groups",
-            name_of=str,
-            refuse=lambda name: DescribedGroup(
-                group_id=name, error_code=GROUP_DENIED, error_message=None
-            ),
-        )
-    ),
+    of_description("group_ids", ShareGroupDescribeResponse, DescribedGroup),
     DescribedGroup,
 )
 

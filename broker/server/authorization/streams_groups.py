@@ -16,9 +16,9 @@ from broker.server.authorization.data import DENIED
 from broker.server.authorization.groups import (
     GROUP_DENIED,
     hiding_topics,
-    with_operations,
+    of_description,
 )
-from broker.server.authorization.verdicts import OnEach, Verdict, with_code
+from broker.server.authorization.verdicts import Verdict, with_code
 
 
 def check_streams_group_heartbeat(
@@ -52,19 +52,7 @@ def topics_of(topology: Any) -> set[str]:
 
 
 check_streams_group_describe = hiding_topics(
-    with_operations(
-        OnEach(
-            entries="group_ids",
-            operation=AclOperation.DESCRIBE,
-            kind=GROUP,
-            response=StreamsGroupDescribeResponse,
-            answers="groups",
-            name_of=str,
-            refuse=lambda name: DescribedGroup(
-                group_id=name, error_code=GROUP_DENIED, error_message=None
-            ),
-        )
-    ),
+    of_description("group_ids", StreamsGroupDescribeResponse, DescribedGroup),
     DescribedGroup,
     lambda group: set() if group.topology is None else topics_of(group.topology),
 )
