@@ -66,6 +66,12 @@ def listing_lines(groups: Sequence[GroupListing], *, has_type: bool, has_state: 
     ]
 
 
+def state_listing_lines(groups: Sequence[GroupListing]) -> list[str]:
+    """Return the table of `--list --state` of groups of one type, share or streams."""
+    rows = [(group.group_id, group.state or "Unknown") for group in groups]
+    return columns(("GROUP", "STATE"), rows, [NAME_WIDTH, 0])
+
+
 def state_warning(group: GroupDescription) -> str | None:
     """Return the warning before the table of a group, None without one."""
     if group.state == "Empty":

@@ -13,6 +13,7 @@ from broker.cli.admin import topics as admin
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.groups import GroupListing
 from broker.cli.arguments import ToolFailed, connection_of, is_given
+from broker.cli.group_tables import state_listing_lines
 from broker.cli.offset_reset import RULES, Offsets, Reset
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
@@ -61,6 +62,11 @@ def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
     if any(name not in by_name for name in names):
         raise ToolFailed(f"Invalid {what} list '{text}'. Valid {what}s are: {', '.join(known)}")
     return [by_name[name] for name in names]
+
+
+def print_listing(groups: Sequence[GroupListing], *, has_state: bool) -> None:
+    """Print the groups of one type, share or streams, with their states or without."""
+    print_lines(state_listing_lines(groups) if has_state else [group.group_id for group in groups])
 
 
 def group_ids(

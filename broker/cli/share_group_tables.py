@@ -1,18 +1,11 @@
 """The tables of `share-groups`, which are Kafka's, each a function from values to lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from broker.cli.admin.groups import GroupListing
 from broker.cli.admin.share_groups import ShareGroupDescription, ShareOffset
 from broker.cli.group_tables import MISSING, NAME_WIDTH, assignment_text, columns
 from broker.errors import KafkaError
 from broker.model import TopicPartition
-
-
-def listing_lines(groups: Sequence[GroupListing]) -> list[str]:
-    """Return the table of `--list --state`."""
-    rows = [(group.group_id, group.state or "Unknown") for group in groups]
-    return columns(("GROUP", "STATE"), rows, [NAME_WIDTH, 0])
 
 
 def offset_lines(

@@ -28,6 +28,7 @@ from broker.cli.group_tool import (
     group_ids,
     offsets_by_rule,
     print_lines,
+    print_listing,
     run_action,
     warn,
 )
@@ -51,10 +52,7 @@ def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListin
 
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
     groups = _listed(client, chosen(options.state, GROUP_STATES, "state"))
-    if options.state is None:
-        print_lines(group.group_id for group in groups)
-    else:
-        print_lines(tables.listing_lines(groups))
+    print_listing(groups, has_state=options.state is not None)
     return 0
 
 

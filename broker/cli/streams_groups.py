@@ -32,11 +32,11 @@ from broker.cli.group_tool import (
     named_partitions,
     offsets_by_rule,
     print_lines,
+    print_listing,
     run_action,
     warn,
 )
 from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
-from broker.cli.share_group_tables import listing_lines
 from broker.cli.streams_group_options import checked_action, make_parser
 from broker.errors import KafkaError
 from broker.model import TopicPartition
@@ -63,10 +63,7 @@ def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListin
 
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
     groups = _listed(client, chosen(options.state, GROUP_STATES, "state"))
-    if options.state is None:
-        print_lines(group.group_id for group in groups)
-    else:
-        print_lines(listing_lines(groups))
+    print_listing(groups, has_state=options.state is not None)
     return 0
 
 
