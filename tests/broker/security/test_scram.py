@@ -1,5 +1,6 @@
 """SCRAM: the exchange of RFC 7677, an independent client, and everything a liar may send."""
 
+import contextlib
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
@@ -54,10 +55,11 @@ def final_message(
     password: str,
     mechanism: ScramMechanism,
     header: bytes = b"n,,",
+    before_nonce: str = "",
 ) -> bytes:
     """Make a client's last message by RFC 5802's formulas."""
     fields = dict(part.split("=", 1) for part in server_first.decode().split(","))
-    without_proof = f"c={b64encode(header).decode()},r={fields['r']}"
+    without_proof = f"c={b64encode(header).decode()},r={before_nonce}{fields['r']}"
     name = mechanism.hash_name
     salted = hashlib.pbkdf2_hmac(name, password.encode(), b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", name)
@@ -82,6 +84,17 @@ def test_the_right_password_is_accepted_and_another_one_is_not(
             with pytest.raises(AuthenticationFailed, match="the user or the password"):
                 exchange.receive(final)
         assert exchange.is_complete is is_right
+
+
+@pytest.mark.parametrize(("before", "is_right"), [("abc", True), ("abd", False), ("abcabc", False)])
+def test_librdkafka_before_2_6_1_says_its_own_nonce_twice(before: str, is_right: bool) -> None:
+    exchange = server()
+    answer = exchange.receive(b"n,,n=user,r=abc")
+    bare = "n=user,r=abc"
+    final = final_message(bare, answer, "pencil", SCRAM_SHA_256, before_nonce=before)
+    with contextlib.nullcontext() if is_right else pytest.raises(AuthenticationFailed):
+        exchange.receive(final)
+    assert exchange.is_complete is is_right
 
 
 def test_a_user_with_a_comma_and_an_equals_sign() -> None:
