@@ -9,8 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from broker.protocol.message import Message
-from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.broker_connections import BrokerConnections
 from broker.server.network.client_connection import ClientConnection
 
 OnAnswer = Callable[[Message | None], None]
@@ -45,8 +45,10 @@ class Peers:
     """See the module."""
 
     def __init__(self, parts: PeersParts) -> None:
-        self._loop, self._metadata, self._connect, self._listener_name = parts
-        self._peers: dict[int, _Peer] = {}
+        self._loop, metadata, connect, listener_name = parts
+        self._peers = BrokerConnections(
+            metadata, listener_name, lambda address: _Peer(connect(address)), self._on_dropped
+        )
 
     def ask(
         self,
@@ -57,7 +59,7 @@ class Peers:
         on_answer: OnAnswer,
     ) -> None:
         """Ask a broker, which may be this one; `on_answer` is called once, later."""
-        peer = self._peer(broker_id)
+        peer = self._peers.find(broker_id)
         if peer is None:
             self._loop.call_soon(on_answer, None)
             return
@@ -65,34 +67,14 @@ class Peers:
         peer.waiting[question] = on_answer
         peer.connection.ask(request, api_version, timeout_ms, partial(peer.answer, question))
 
-    def _peer(self, broker_id: int) -> _Peer | None:
-        address = self._address_of(broker_id)
-        if address is None:
-            return None
-        peer = self._peers.get(broker_id)
-        if peer is None or peer.connection.address != address:
-            if peer is not None:
-                self._drop(broker_id)
-            peer = self._peers[broker_id] = _Peer(self._connect(address))
-        return peer
-
-    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
-        found = find_live(self._metadata.image.brokers, broker_id, self._listener_name)
-        return None if found is None else (found.host, found.port)
-
     def on_brokers_changed(self) -> None:
         """Stop waiting for answers of brokers that are gone, or that have another address."""
-        for broker_id, peer in list(self._peers.items()):
-            if self._address_of(broker_id) != peer.connection.address:
-                self._drop(broker_id)
+        self._peers.on_brokers_changed()
 
-    def _drop(self, broker_id: int) -> None:
-        peer = self._peers.pop(broker_id)
-        peer.connection.close()
+    def _on_dropped(self, peer: _Peer) -> None:
         for question in list(peer.waiting):
             self._loop.call_soon(peer.answer, question, None)
 
     def stop(self) -> None:
         """Close all connections; nobody is answered."""
-        for peer in self._peers.values():
-            peer.connection.close()
+        self._peers.close()

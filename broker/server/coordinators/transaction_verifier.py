@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from broker.coordinator.partitioning import partition_for
 from broker.errors import ErrorCode, KafkaError
 from broker.log.producers.verification import NO_GUARD
 from broker.metadata.topic_names import TRANSACTION_STATE
@@ -28,8 +27,8 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.broker_connections import BrokerConnections
 from broker.server.network.client_connection import ClientConnection
 from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partitions
@@ -158,10 +157,15 @@ class TransactionVerifier:
     def __init__(
         self, parts: VerifierParts, partitions: Partitions, config: VerifierConfig
     ) -> None:
-        self._loop, self._metadata, self._connect, self._listener_name = parts
+        self._loop, metadata, connect, listener_name = parts
         self._partitions = partitions
         self._config = config
-        self._coordinators: dict[int, _Coordinator] = {}
+        self._coordinators = BrokerConnections(
+            metadata,
+            listener_name,
+            lambda address: _Coordinator(connect(address)),
+            self._on_dropped,
+        )
 
     def verify(
         self,
@@ -248,7 +252,9 @@ class TransactionVerifier:
     def _ask(
         self, producer: Producer, wish: Wish, partitions: list[TopicPartition]
     ) -> Steps[Codes]:
-        coordinator = self._coordinator_of(producer.transactional_id)
+        coordinator = self._coordinators.coordinator_of(
+            TRANSACTION_STATE, producer.transactional_id
+        )
         if coordinator is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         answered = Later(holds=True)
@@ -259,43 +265,18 @@ class TransactionVerifier:
 
     # --- the coordinators ---
 
-    def _coordinator_of(self, transactional_id: str) -> _Coordinator | None:
-        topic = self._metadata.image.topics.by_name.get(TRANSACTION_STATE)
-        if topic is None:
-            return None
-        number = partition_for(transactional_id, len(topic.partitions))
-        broker_id = topic.partitions[number].leader
-        address = self._address_of(broker_id)
-        if address is None:
-            return None
-        found = self._coordinators.get(broker_id)
-        if found is None or found.connection.address != address:
-            if found is not None:
-                self._drop(broker_id)
-            found = self._coordinators[broker_id] = _Coordinator(self._connect(address))
-        return found
-
-    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
-        found = find_live(self._metadata.image.brokers, broker_id, self._listener_name)
-        return None if found is None else (found.host, found.port)
-
     def on_brokers_changed(self) -> None:
         """Stop waiting for answers of brokers that are gone, or that have another address."""
-        for broker_id, coordinator in list(self._coordinators.items()):
-            if self._address_of(broker_id) != coordinator.connection.address:
-                self._drop(broker_id)
+        self._coordinators.on_brokers_changed()
 
-    def _drop(self, broker_id: int) -> None:
-        coordinator = self._coordinators.pop(broker_id)
-        coordinator.connection.close()
+    def _on_dropped(self, coordinator: _Coordinator) -> None:
         for question in (*coordinator.under_way.values(), *coordinator.queued):
             # Not within a change of the metadata: the continued requests append.
             self._loop.call_soon(question.refuse, ErrorCode.NETWORK_EXCEPTION)
 
     def stop(self) -> None:
         """Stop all timers and connections."""
-        for coordinator in self._coordinators.values():
-            coordinator.connection.close()
+        self._coordinators.close()
 
     def _send(self, coordinator: _Coordinator) -> None:
         if coordinator.under_way or not coordinator.queued:

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from broker.coordinator.partitioning import partition_for
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.metadata.topic_names import SHARE_GROUP_STATE
 from broker.protocol.message import Message
 from broker.server.clock import Clock
-from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.broker_connections import BrokerConnections
 from broker.server.coordinators.share_states import coordinator_key
 from broker.server.network.client_connection import ClientConnection
 from broker.server.share.state_requests import (
@@ -65,8 +64,13 @@ class StatePersister:
     """See the module."""
 
     def __init__(self, parts: PersisterParts, retry_ms: int = RETRY_MS) -> None:
-        self._loop, self._clock, self._metadata, self._connect, self._listener_name = parts
-        self._coordinators: dict[int, _Coordinator] = {}
+        self._loop, self._clock, metadata, connect, listener_name = parts
+        self._coordinators = BrokerConnections(
+            metadata,
+            listener_name,
+            lambda address: _Coordinator(connect(address)),
+            self._on_dropped,
+        )
         self._retries: set[asyncio.TimerHandle] = set()
         self._retry_ms = retry_ms
         self._is_stopped = False
@@ -84,7 +88,7 @@ class StatePersister:
         self._ask(Question(key, write, on_result, self._clock.now_ms() + self._retry_ms))
 
     def _ask(self, question: Question) -> None:
-        found = self._coordinator_of(question.key)
+        found = self._coordinators.coordinator_of(SHARE_GROUP_STATE, coordinator_key(question.key))
         if found is None:
             # Not within the caller's step: it is told later, like everything.
             self._loop.call_soon(self._retry, question, NO_ANSWER)
@@ -112,35 +116,11 @@ class StatePersister:
 
     # --- the coordinators ---
 
-    def _coordinator_of(self, key: SharePartitionKey) -> _Coordinator | None:
-        topic = self._metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
-        if topic is None:
-            return None
-        number = partition_for(coordinator_key(key), len(topic.partitions))
-        broker_id = topic.partitions[number].leader
-        address = self._address_of(broker_id)
-        if address is None:
-            return None
-        found = self._coordinators.get(broker_id)
-        if found is None or found.connection.address != address:
-            if found is not None:
-                self._drop(broker_id)
-            found = self._coordinators[broker_id] = _Coordinator(self._connect(address))
-        return found
-
-    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
-        found = find_live(self._metadata.image.brokers, broker_id, self._listener_name)
-        return None if found is None else (found.host, found.port)
-
     def on_brokers_changed(self) -> None:
         """Stop waiting for answers of brokers that are gone, or that have another address."""
-        for broker_id, coordinator in list(self._coordinators.items()):
-            if self._address_of(broker_id) != coordinator.connection.address:
-                self._drop(broker_id)
+        self._coordinators.on_brokers_changed()
 
-    def _drop(self, broker_id: int) -> None:
-        coordinator = self._coordinators.pop(broker_id)
-        coordinator.connection.close()
+    def _on_dropped(self, coordinator: _Coordinator) -> None:
         lanes, coordinator.lanes = coordinator.lanes, {}
         for lane in lanes.values():
             for question in (*lane.under_way.values(), *lane.queued):
@@ -192,5 +172,4 @@ class StatePersister:
         self._is_stopped = True
         for timer in self._retries:
             timer.cancel()
-        for coordinator in self._coordinators.values():
-            coordinator.connection.close()
+        self._coordinators.close()
