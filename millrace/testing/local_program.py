@@ -14,6 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from types import TracebackType
 from typing import IO, Self
+from urllib.request import urlopen
 
 from millrace.forked_process import CAN_FORK, STACK, ForkedProcess
 from millrace.launch import program_command, program_environment
@@ -35,6 +36,8 @@ from millrace.testing.node_process import (
 
 _OTHERS = ("KAFKA_", "MILLRACE_")
 """Prefixes of variables that are not meant for the processes of a test."""
+ANSWER_TIMEOUT_SECONDS = 5
+LOOK_SECONDS = 0.02
 
 
 class LocalProgram:
@@ -100,7 +103,9 @@ class LocalProgram:
         self._log = (self._folder / "log").open("a")
         try:
             self._process = self._launched(self._folder, self._log)
-            self._url = self._ready_url()
+            deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+            self._url = self._told_url(deadline)
+            self._wait_until_ready(deadline)
         except BaseException:
             self.kill()
             raise
@@ -171,11 +176,10 @@ class LocalProgram:
         atexit.register(process.kill)
         return process
 
-    def _ready_url(self) -> str:
+    def _told_url(self, deadline: float) -> str:
         assert self._process is not None
         stdout = self._process.stdout
         assert stdout is not None
-        deadline = time.monotonic() + READY_TIMEOUT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([stdout], [], [], left)[0]:
                 break
@@ -185,6 +189,19 @@ class LocalProgram:
             _, found, address = line.partition(" ready on ")
             if found:
                 return address.split()[0]
+        raise BrokerFailedError(f"{self.module} was not ready in time\n{self.log_tail()}")
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        """Wait for what comes after the listener: a Connect worker's group, a registry's topic."""
+        assert self._process is not None
+        while time.monotonic() < deadline:
+            try:
+                with urlopen(f"{self._url}/health/ready", timeout=ANSWER_TIMEOUT_SECONDS):
+                    return
+            except OSError:
+                if self._process.poll() is not None:
+                    break
+            time.sleep(LOOK_SECONDS)
         raise BrokerFailedError(f"{self.module} was not ready in time\n{self.log_tail()}")
 
     def _release(self) -> None:

@@ -328,7 +328,7 @@ def test_one_bad_row_is_reported_and_the_others_are_written(url: str) -> None:
     task.stop()
     strict = JdbcSinkTask()
     started_sink(strict, settings)
-    with pytest.raises(ConnectException, match="refused"):
+    with pytest.raises(ConnectException, match="refuses a row"):
         strict.put([sink_record(1, 2, order(2, None))])
     strict.stop()
 

@@ -237,7 +237,7 @@ def test_a_slot_that_is_gone_is_said(server: PostgreSql, database: psycopg.Conne
     reader.task.stop()
     database.execute("SELECT pg_drop_replication_slot('s')")
     reader = Reader(server, kept)
-    with pytest.raises(ConnectException, match="slot s is gone"):
+    with pytest.raises(ConnectException, match="slot s was dropped"):
         reader.task.poll()
     reader.task.stop()
 

@@ -84,12 +84,13 @@ def test_api_versions_in_a_version_from_the_future_is_answered_in_version_0(
         frame = connection.receive_frame()
         correlation_id, error, count = struct.unpack_from(">ihi", frame)
         assert (correlation_id, error) == (7, ErrorCode.UNSUPPORTED_VERSION)
-        assert count == len(SERVED_APIS)
         assert len(frame) == 10 + 6 * count
         # And the same connection may go on with a version we know.
         response = connection.ask(ApiKey.API_VERSIONS, 3, ApiVersionsRequest())
         assert isinstance(response, ApiVersionsResponse)
         assert response.error_code == 0
+        assert count == len(response.api_keys)
+        assert SERVED_APIS >= {api.api_key for api in response.api_keys}
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**30, 1_000_000, -2])

@@ -32,7 +32,7 @@ NOT_RUN = {
     r"pip install millrace": "what the wheel of this test stands for",
     r"millrace up": "takes the ports of everybody; test_installed.py starts it on free ones",
     r"millrace load .*": "needs the whole pipeline; tests/millrace runs it",
-    r"millrace lab (failover|mirror-failover|mirror-migration).*": "tests/millrace runs them",
+    r"millrace lab (failover|mirror-failover|mirror-migration|work-queue).*": "tests/millrace runs them",
     r"millrace (streams|spark-job) --bootstrap-servers .*": "needs a registry; its help is run",
     r"\.venv/bin/python -m tests\.connect\..*": "a clone's, minutes long",
     r"export MILLRACE_SPARK_CONF=.*": "set for the session of this test",
@@ -216,7 +216,7 @@ def test_the_first_page(walk: Walk, broker: LocalBroker) -> None:
 def test_every_tool_of_the_list_is_there(walk: Walk) -> None:
     text = (ROOT / "docs/tools.md").read_text()
     tools = re.findall(r"^\| `([a-z-]+)` \| kafka-", text, re.MULTILINE)
-    assert len(tools) == 21
+    assert len(tools) == 30
     walk.type("\n".join(f"millrace {tool} --help > {tool}" for tool in tools))
     assert all("examples:" in (walk.folder / tool).read_text() for tool in tools)
 
