@@ -187,7 +187,10 @@ def test_a_worker_confines_its_connectors_and_pipes_hold_up_no_preview(tmp_path:
             began = time.monotonic()
             for _ in range(5):
                 refused = worker.call("POST", "/connector-plugins/FileStreamSource/preview", pipe)
-                assert (refused.status, "not a regular file" in refused.body["message"]) == (400, True)
+                assert (refused.status, "not a regular file" in refused.body["message"]) == (
+                    400,
+                    True,
+                )
             assert time.monotonic() - began < 10
             # A pipe may be read by a connector, and stopping it waits for nobody's other end.
             assert worker.call("PUT", "/connectors/p/config", pipe).status == 201

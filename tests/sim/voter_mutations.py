@@ -41,19 +41,6 @@ def know_voters_by_their_node_id(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def count_a_leader_that_removed_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit with what a leader has on its disk that is no voter."""
-
-    def commit(state: RaftState, role: Leader) -> None:
-        ends = [replica.end_offset for replica in role.progress.values()]
-        ends += [] if state.is_voter else [state.log.end_offset]
-        new = leading.compute_high_watermark(ends, role.epoch_start_offset, state.high_watermark)
-        if state.advance_high_watermark(new):
-            leading.finish_committed_change(state, role)
-
-    monkeypatch.setattr(leading, "_commit", commit)
-
-
 def lead_on_after_the_removal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a leader that the committed voters do not have."""
     monkeypatch.setattr(leading, "is_removed", lambda state, role: False)
@@ -78,7 +65,6 @@ MUTATIONS = [
     keep_truncated_voter_sets,
     leave_the_voters_out_of_snapshots,
     know_voters_by_their_node_id,
-    count_a_leader_that_removed_itself,
     lead_on_after_the_removal,
     answer_before_the_commit,
 ]

@@ -194,8 +194,8 @@ def test_killed_at_its_start_leaves_no_process_and_the_next_up_works(
         os.kill(supervisor, signal.SIGKILL)
     else:  # It has not been started yet.
         starting.kill()
-    # The command does not wait two minutes for a stack that has ended. It succeeds if everything was
-    # ready just before.
+    # The command does not wait two minutes for a stack that has ended. It succeeds if everything
+    # was ready just before.
     starting.wait(30)
     until(lambda: not processes_of(home), 20, shown=lambda: processes_of(home))
     stack = millrace.up("--only", "broker,rest-proxy")
