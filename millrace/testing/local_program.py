@@ -6,6 +6,7 @@ it is ended if this process ends normally.
 
 import atexit
 import select
+import ssl
 import subprocess
 import tempfile
 import time
@@ -44,6 +45,8 @@ class LocalProgram:
     """A program with its own folder, which `close` removes."""
 
     module = ""
+    tells_its_address_early = False
+    """True if the program says its address before it is ready."""
 
     def __init__(
         self, environment: Mapping[str, str] | None = None, *, command_config: str = ""
@@ -105,7 +108,8 @@ class LocalProgram:
             self._process = self._launched(self._folder, self._log)
             deadline = time.monotonic() + READY_TIMEOUT_SECONDS
             self._url = self._told_url(deadline)
-            self._wait_until_ready(deadline)
+            if self.tells_its_address_early:
+                self._wait_until_ready(deadline)
         except BaseException:
             self.kill()
             raise
@@ -192,11 +196,14 @@ class LocalProgram:
         raise BrokerFailedError(f"{self.module} was not ready in time\n{self.log_tail()}")
 
     def _wait_until_ready(self, deadline: float) -> None:
-        """Wait for what comes after the listener: a Connect worker's group, a registry's topic."""
         assert self._process is not None
+        own_server = ssl.create_default_context()
+        own_server.check_hostname = False
+        own_server.verify_mode = ssl.CERT_NONE
+        ready = f"{self._url}/health/ready"
         while time.monotonic() < deadline:
             try:
-                with urlopen(f"{self._url}/health/ready", timeout=ANSWER_TIMEOUT_SECONDS):
+                with urlopen(ready, timeout=ANSWER_TIMEOUT_SECONDS, context=own_server):
                     return
             except OSError:
                 if self._process.poll() is not None:
@@ -262,6 +269,7 @@ class LocalConnect(LocalProgram):
     """
 
     module = CONNECT
+    tells_its_address_early = True  # Its group comes later.
 
     def __init__(
         self,
