@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import confluent_kafka
 
-from bench.node_clusters import NODE_IDS, NodeCluster, admin_client, makers
+from bench.node_clusters import NODE_IDS, SYSTEMS, NodeCluster, admin_client, makers
 from bench.servers import find_kafka
 from tests.lib.waiting import until
 
@@ -149,7 +149,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench failover", description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--replication-factor", type=int, default=3)
-    parser.add_argument("--systems", nargs="+", default=["millrace", "kafka"])
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=list(FAULTS))
     options = parser.parse_args(arguments)
     rows = []

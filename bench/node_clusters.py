@@ -24,6 +24,7 @@ from millrace.testing import LocalCluster
 from tests.lib.waiting import until
 
 NODE_IDS = (1, 2, 3)
+SYSTEMS = ["millrace", "kafka"]
 CREATE_SECONDS = 60
 KAFKA_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 READY_SECONDS = 120.0

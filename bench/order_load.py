@@ -11,6 +11,7 @@ from millrace.demo.synthetic import make_scenery
 from millrace.load.arrivals import due_times
 from millrace.load.following import Following
 from millrace.load.sending import Sent, send_open_loop, session_of_a_load
+from millrace.security.access import KafkaAccess
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:
@@ -55,4 +56,4 @@ def follow(bootstrap_servers: str) -> Following:
             reader.learn(error.schema_id, schema)
         return str(reader.decode(value)["state"])
 
-    return Following(bootstrap_servers, state_of)
+    return Following(KafkaAccess(bootstrap_servers), state_of)
