@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -126,7 +126,7 @@ class DemoStack:
 
     def cpu_seconds(self) -> Mapping[str, float]:
         """Return the CPU time used so far, by name."""
-        used: Counter[str] = Counter()
+        used: defaultdict[str, float] = defaultdict(float)
         for pid, name in self.processes().items():
             fields = _stat(pid)
             used[name] += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS if fields else 0

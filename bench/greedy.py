@@ -77,17 +77,17 @@ def be_greedy(port: int, frame: bytes, load: Load) -> None:
 
     One process serves all connections: fifty would leave the well-behaved client no CPU time.
     """
-    everything = memoryview(frame * load.count)
+    everything = memoryview(frame * load.requests)
     with selectors.DefaultSelector() as selector:
         for _ in range(load.connections):
             connection = socket.create_connection(("127.0.0.1", port))
             connection.setblocking(False)
             both = selectors.EVENT_READ | selectors.EVENT_WRITE
-            selector.register(connection, both, Greedy(load.count, everything))
+            selector.register(connection, both, Greedy(load.requests, everything))
         while selector.get_map():
             for key, events in selector.select(GIVE_UP_SECONDS):
+                assert isinstance(key.fileobj, socket.socket)
                 connection, greedy = key.fileobj, key.data
-                assert isinstance(connection, socket.socket)
                 if events & selectors.EVENT_WRITE and greedy.send(connection):
                     selector.modify(connection, selectors.EVENT_READ, greedy)
                 if events & selectors.EVENT_READ and greedy.receive(connection):

@@ -62,7 +62,7 @@ class Load(NamedTuple):
 
     name: str
     frame: Callable[[], bytes]
-    count: int = 1
+    requests: int = 1
     connections: int = 1
     topics: int = 1  # of the large ones
     before: Callable[[], list[bytes]] = list  # the requests before the measurement

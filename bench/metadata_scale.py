@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from broker.protocol.records.metadata import PartitionRecord, encode_metadata_re
 from broker.protocol.structs import encode_struct
 from broker.protocol.versions import parse_versions
 from broker.raft.config import RaftConfig
+from broker.raft.node import RaftNode
 from broker.raft.output import Envelope
 from broker.records.build import build_batch
 from broker.server.quorum.metadata_log import metadata_log_config
@@ -38,6 +40,7 @@ from tests.lib.quorum_nodes import CLUSTER_ID, ask, open_quorum, run
 from tests.sim import quorum_node
 from tests.sim.network import Weather
 from tests.sim.quorum_cluster import QuorumSimulation
+from tests.sim.quorum_node import SimulatedNode
 
 TOPIC_COUNTS = (10, 100)
 PARTITIONS_PER_TOPIC = 1_000
@@ -54,7 +57,7 @@ def main(arguments: list[str]) -> int:
     for topic_count in TOPIC_COUNTS:
         print(f"{topic_count * PARTITIONS_PER_TOPIC:,} partitions, one replica each")
         with tempfile.TemporaryDirectory() as folder:
-            run(lambda folder=folder, count=topic_count: measure_node(Path(folder), count))
+            run(partial(measure_node, Path(folder), topic_count))
         measure_quorum(topic_count)
     return 0
 
@@ -196,6 +199,12 @@ def _with_default_sizes(config: RaftConfig) -> RaftConfig:
     return replace(config, fetch_max_bytes=1 << 20, snapshot_max_bytes=1 << 20)
 
 
+def running(node: SimulatedNode) -> RaftNode:
+    """Return the Raft node of a process that runs."""
+    assert node.node is not None, "the process does not run"
+    return node.node
+
+
 def measure_quorum(topic_count: int) -> None:
     """Commit the partitions with three voters, then let a broker join, by log and by snapshot."""
     quorum = CalmQuorum()
@@ -203,8 +212,10 @@ def measure_quorum(topic_count: int) -> None:
     joining = quorum.nodes[quorum.node_ids[3]]
     for node in voters:
         quorum.start(node)
-    quorum.wait_until(lambda: any(node.node.is_leader for node in voters))
-    leader = next(node for node in voters if node.node.is_leader)
+    quorum.wait_until(lambda: any(running(node).is_leader for node in voters))
+    leader = next(node for node in voters if running(node).is_leader)
+    driver = leader.driver
+    assert driver is not None, "the leader does not run"
     values = [
         (None, encode_metadata_record(_partition(number)), (), 0)
         for number in range(PARTITIONS_PER_TOPIC)
@@ -215,14 +226,14 @@ def measure_quorum(topic_count: int) -> None:
         positions: list[OffsetAndEpoch] = []
 
         def append() -> None:
-            position, output = leader.node.append(batch, quorum.scheduler.now_ms)
+            position, output = running(leader).append(batch, quorum.scheduler.now_ms)
             positions.append(position)
-            leader.driver.take(output)
+            driver.take(output)
 
         quorum.input(leader, append)
         return quorum.wait_until(
             lambda: all(
-                positions and node.node.high_watermark >= positions[0].offset for node in voters
+                positions and running(node).high_watermark >= positions[0].offset for node in voters
             )
         )
 
@@ -235,7 +246,7 @@ def measure_quorum(topic_count: int) -> None:
     quorum.sent_count = quorum.sent_bytes = 0
     quorum.start(joining)
     took_ms = quorum.wait_until(
-        lambda: joining.machine.last_batch.offset >= leader.node.high_watermark
+        lambda: joining.machine.last_batch.offset >= running(leader).high_watermark
     )
     print(
         f"  simulated: a broker that joins has all after {took_ms} ms and "

@@ -161,7 +161,8 @@ def lag(results: Results, server: str, seconds: int, libs: Path) -> None:
 def paced(source: str, consumer: Consumer, count: int) -> list[float]:
     """Write `count` records at the rate, and read them; return the age of each in ms."""
     producer = Producer({"bootstrap.servers": source, "linger.ms": 0})
-    began, sent, ages = time.time_ns(), 0, []
+    began, sent = time.time_ns(), 0
+    ages: list[float] = []
     while len(ages) < count:
         due = min(count, (time.time_ns() - began) * RATE // 1_000_000_000 + 1)
         for number in range(sent, due):
@@ -172,7 +173,8 @@ def paced(source: str, consumer: Consumer, count: int) -> list[float]:
         message = consumer.poll(0.0005)
         while message is not None:
             if message.error() is None:
-                ages.append((time.time_ns() - int(message.value()[:20])) / 1e6)
+                stamp = message.value() or b""
+                ages.append((time.time_ns() - int(stamp[:20])) / 1e6)
             message = consumer.poll(0)
     return ages
 

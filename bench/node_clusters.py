@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
 import confluent_kafka
 import confluent_kafka.admin
+from confluent_kafka.admin import PartitionMetadata
 
 from bench.servers import CLOCK_TICKS, PAGE_BYTES, ROOT
 from millrace.cluster_layout import free_ports, node_settings
@@ -35,7 +36,7 @@ def admin_client(addresses: str) -> confluent_kafka.admin.AdminClient:
     return confluent_kafka.admin.AdminClient({"bootstrap.servers": addresses, "log_level": 0})
 
 
-def settings_for(replication_factor: int) -> dict[str, str]:
+def settings_for(replication_factor: int) -> dict[str, Any]:
     """Return the settings of a cluster for a replication factor of its topics."""
     return {
         "offsets.topic.replication.factor": str(replication_factor),
@@ -50,6 +51,19 @@ class NodeCluster(Protocol):
 
     name: str
     addresses: list[str]
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Start the nodes, and wait until all of them serve."""
+
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the nodes."""
 
     @abstractmethod
     def pid(self, node_id: int) -> int:
@@ -91,16 +105,16 @@ class NodeCluster(Protocol):
         """Wait until every partition has a leader and all its replicas in the ISR."""
         until(lambda: all(is_whole(one) for one in self.partitions(topic)), READY_SECONDS)
 
-    def partitions(self, topic: str) -> list[confluent_kafka.admin.PartitionMetadata]:
+    def partitions(self, topic: str) -> list[PartitionMetadata]:
         """Return a topic's partitions; without an answer one that is not whole."""
         try:
             found = admin_client(self.bootstrap).list_topics(topic, timeout=5).topics[topic]
         except confluent_kafka.KafkaException:
-            return [confluent_kafka.admin.PartitionMetadata()]
-        return list(found.partitions.values()) or [confluent_kafka.admin.PartitionMetadata()]
+            return [PartitionMetadata()]
+        return list(found.partitions.values()) or [PartitionMetadata()]
 
 
-def is_whole(partition: confluent_kafka.admin.PartitionMetadata) -> bool:
+def is_whole(partition: PartitionMetadata) -> bool:
     """Return True if a partition has a leader and all its replicas in the ISR."""
     return partition.leader > 0 and len(partition.isrs) == len(partition.replicas)
 

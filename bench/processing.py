@@ -153,7 +153,7 @@ class Load:
     def _read(self) -> None:
         while not self._is_over.is_set():
             for message in self._reader.consume(1, 0.2):
-                self.latencies.append(time.monotonic() - float(message.key()))
+                self.latencies.append(time.monotonic() - float(message.key() or b""))
         self._reader.close()
 
     def offer(self, rate: float, seconds: float) -> list[float]:
@@ -164,7 +164,7 @@ class Load:
         for number in range(count):
             due_at = begin + number / rate
             time.sleep(max(0.0, due_at - time.monotonic()))
-            headers = [("traceparent", b"0" * 55)]
+            headers: dict[str, str | bytes | None] = {"traceparent": b"0" * 55}
             key = repr(due_at).encode()
             self._producer.produce("source", b"x" * SIZE_BYTES, key, headers=headers)
             self._producer.poll(0)

@@ -211,7 +211,7 @@ def consume(server: Server, security: Security) -> int:
     while size_bytes < TOTAL_BYTES // RECORD_BYTES * RECORD_BYTES:
         for message in consumer.consume(500, 1.0):
             assert message.error() is None, message.error()
-            size_bytes += len(message.value())
+            size_bytes += len(message.value() or b"")
     consumer.close()
     return size_bytes
 

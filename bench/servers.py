@@ -46,6 +46,7 @@ class Server(Protocol):
 
     def prepare(self) -> None:
         """Prepare the folder once before the first start."""
+        return
 
     @property
     def bootstrap(self) -> str:

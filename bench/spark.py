@@ -11,10 +11,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from millrace.testing import LocalBroker
 from spark_analytics.session import spark_session
@@ -65,7 +67,10 @@ def measure(spark: SparkSession, servers: str, name: str, rows: int) -> None:
     )
 
 
-def reader(start, servers: str, name: str):
+Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
+
+
+def reader(start: Reader, servers: str, name: str) -> Reader:
     return (
         start.format(name)
         .option("kafka.bootstrap.servers", servers)
@@ -90,7 +95,7 @@ def read_stream(frame: DataFrame) -> StreamingQuery:
     return query
 
 
-def stream_progress(spark: SparkSession, servers: str, name: str) -> list:
+def stream_progress(spark: SparkSession, servers: str, name: str) -> list[StreamingQueryProgress]:
     return read_stream(reader(spark.readStream, servers, name).load()).recentProgress
 
 

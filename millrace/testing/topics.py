@@ -22,7 +22,7 @@ def create_topic(
     Raise confluent_kafka.KafkaException if the brokers refuse the topic, and TimeoutError.
     """
     # Imported here, so that a test without topics does not wait for the library.
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     quiet = {**client_settings, "log_level": 2}
     admin = AdminClient({**ADMIN_SETTINGS, **quiet})
