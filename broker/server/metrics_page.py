@@ -7,6 +7,7 @@ from typing import Any
 
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
+from broker.server.clock import SystemClock
 from broker.server.coordinators.group_metrics import PREFIX
 from broker.server.coordinators.share_state_metrics import share_state_families
 from broker.server.quorum.quorum import Quorum
@@ -28,7 +29,8 @@ def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    registry.register(QuorumCollector(quorum))
+    clock = SystemClock()
+    registry.register(QuorumCollector(quorum, clock.now_ms, clock.timestamp_ms))
     if broker is not None:
         registry.register(_BrokerCollector(broker))
         registry.register(ShareCollector(broker.shares))

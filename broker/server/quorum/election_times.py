@@ -1,6 +1,7 @@
 """The durations of elections that this node has seen: of the quorum and of partitions."""
 
 from broker.raft.output import LeaderChange
+from broker.server.quorum.quorum_activity import Samples
 
 
 class Latencies:
@@ -23,8 +24,9 @@ class Latencies:
 class ElectionTimes(Latencies):
     """Elections of the quorum: from the loss of a leader until the next one is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: int) -> None:
         super().__init__()
+        self.recent_ms = Samples(now_ms)
         self._without_since_ms: int | None = None
 
     def note(self, change: LeaderChange, now_ms: int) -> None:
@@ -34,5 +36,7 @@ class ElectionTimes(Latencies):
                 self._without_since_ms = now_ms
             return
         if self._without_since_ms is not None:
-            self.add(now_ms - self._without_since_ms)
+            latency_ms = now_ms - self._without_since_ms
+            self.add(latency_ms)
+            self.recent_ms.add(latency_ms, now_ms)
             self._without_since_ms = None

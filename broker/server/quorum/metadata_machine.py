@@ -31,6 +31,7 @@ class MetadataMachine:
         self.bytes_since_snapshot = 0
         self.elections = Elections()
         """Elections of partitions since this node started; those in a snapshot are unknown."""
+        self.loaded_snapshot_count = 0
         self.leader_changes: list[LeaderChange] = []
         """The changes of the leader, for the owner to take."""
         self.on_change: Callable[[MetadataDelta], None] = lambda delta: None
@@ -44,6 +45,7 @@ class MetadataMachine:
         image.take_delta()
         self.image, self.position = image, snapshot_id
         self.bytes_since_snapshot = 0
+        self.loaded_snapshot_count += 1
         delta = compute_difference(old, image)
         if not delta.is_empty:
             self.on_change(delta)

@@ -57,6 +57,13 @@ class MetadataSnapshots:
         self._taken_ms = now_ms
         self._voters_at = voters_at
         self._unfinished: _Unfinished | None = None
+        self.latest_size_bytes = 0
+        """Of the last snapshot that this process has taken; 0 if it has taken none."""
+
+    @property
+    def taken_ms(self) -> int:
+        """When the last snapshot was begun; the start of this node if it has taken none."""
+        return self._taken_ms
 
     def next_deadline_ms(self) -> int:
         """Return when there is work to do without a new commit; 0 is at once."""
@@ -115,6 +122,7 @@ class MetadataSnapshots:
     def _finish(self, unfinished: _Unfinished) -> None:
         """Give it its name, then drop the records that the previous snapshot contains."""
         former_ids = self._log.snapshot_ids()
+        self.latest_size_bytes = unfinished.position
         if not self._log.finish_snapshot(unfinished.snapshot_id):
             return
         if former_ids:

@@ -28,7 +28,7 @@ from broker.protocol.wire import ZERO_UUID, DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.quorum_state import NO_NODE
-from broker.raft.voter_set import Endpoint
+from broker.raft.voter_set import Endpoint, VoterSet
 from broker.records.errors import CorruptBatch
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, random_uuid
@@ -54,6 +54,7 @@ from broker.server.quorum.controller.leadership import Leadership
 from broker.server.quorum.election_times import ElectionTimes, Latencies
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
+from broker.server.quorum.quorum_activity import QuorumActivity
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints
@@ -74,6 +75,8 @@ class MetadataDisk(NamedTuple):
     cluster_id: str
     directory_id: bytes = ZERO_UUID
     """The id of the log directory, which is part of a voter's identity."""
+    initial_voters: VoterSet = VoterSet()
+    """The voters if neither the log nor `controller.quorum.voters` names any."""
 
 
 class Quorum:
@@ -89,7 +92,7 @@ class Quorum:
         loop: asyncio.AbstractEventLoop,
         rules: ControllerRules | None = None,
     ) -> None:
-        log, directory, storage, cluster_id, _ = disk
+        log, directory, storage, cluster_id, *_ = disk
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id
@@ -120,7 +123,8 @@ class Quorum:
             now_ms=clock.now_ms(),
             voters_at=self.node.voters_at,
         )
-        self.elections = ElectionTimes()
+        self.elections = ElectionTimes(clock.now_ms())
+        self.activity = QuorumActivity(self.raft.log.end_offset, clock.now_ms())
         self.partition_election_times = Latencies()
         """The durations of decisions that elected partitions' leaders, until their commit."""
         self._told = (NO_NODE, -1, False)
@@ -307,6 +311,7 @@ class Quorum:
         if self._is_pumping or self.has_stopped:
             return
         self._is_pumping = True
+        began_s = self._loop.time()
         try:
             self._go_on()
         except Exception as error:  # noqa: BLE001 - the outermost edge of the node's owner
@@ -317,6 +322,8 @@ class Quorum:
             return
         finally:
             self._is_pumping = False
+        busy_ms = (self._loop.time() - began_s) * 1000
+        self.activity.busy_ms.add(busy_ms, self._clock.now_ms())
         self._set_timer()
         if self._stopped is not None and self.node.may_stop:
             self._close()
@@ -343,6 +350,7 @@ class Quorum:
         """
         applied_offset = self.applied_offset
         self.raft.run()
+        self._note_log()
         if self.applied_offset - applied_offset >= MANY_RECORDS:
             self._pump_soon()
             return False
@@ -350,11 +358,21 @@ class Quorum:
         self._take_leader_changes()
         end_offset = self.raft.log.end_offset
         self._leadership.advance()
+        self._note_log()
         self._tell_of_leader()
         if self.raft.is_applying or self.raft.log.end_offset - end_offset >= MANY_RECORDS:
             self._pump_soon()
             return False
         return self.raft.has_work or self._leadership.has_work
+
+    def _note_log(self) -> None:
+        node = self.node
+        self.activity.note_log(
+            self.raft.log.end_offset,
+            node.high_watermark,
+            self._clock.now_ms(),
+            is_leader=node.is_leader,
+        )
 
     def _tell_of_metadata(self) -> None:
         machine = self.machine
@@ -370,6 +388,7 @@ class Quorum:
         for change in changes:
             _log.info("leader leader_id=%s leader_epoch=%d", change.leader_id, change.leader_epoch)
             self.elections.note(change, self._clock.now_ms())
+            self.activity.leader_count += change.leader_id is not None
             self._leadership.take(change)
         if self.node.voters is not self._told_voters:
             self._told_voters = self.node.voters
@@ -393,10 +412,10 @@ class Quorum:
 def _raft_config(
     config: BrokerConfig, disk: MetadataDisk, endpoints: tuple[Endpoint, ...]
 ) -> RaftConfig:
-    times = config.quorum
+    times, configured = config.quorum, configured_voters(config)
     return RaftConfig(
         node_id=config.node_id,
-        voters=configured_voters(config),
+        voters=configured if configured.nodes else disk.initial_voters,
         cluster_id=disk.cluster_id,
         directory_id=disk.directory_id,
         endpoints=endpoints,

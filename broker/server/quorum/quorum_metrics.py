@@ -3,6 +3,7 @@
 The Prometheus client is imported at the first scrape, to save the memory of an idle node.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from broker.log.checkpoints import encode_uuid
@@ -18,6 +19,11 @@ from broker.raft.roles import (
     Unattached,
 )
 from broker.server.quorum.election_times import Latencies
+from broker.server.quorum.metadata_metrics import (
+    ignores_static_voters,
+    lag_ms,
+    metadata_families,
+)
 from broker.server.quorum.quorum import Quorum
 
 VOTED = "-voted"
@@ -45,8 +51,15 @@ def state_of(node: RaftNode) -> str:
 class QuorumCollector:
     """Presents a node's quorum to the Prometheus client."""
 
-    def __init__(self, quorum: Quorum) -> None:
+    def __init__(
+        self,
+        quorum: Quorum,
+        now_ms: Callable[[], int],
+        timestamp_ms: Callable[[], int],
+    ) -> None:
         self._quorum = quorum
+        self._now_ms = now_ms
+        self._timestamp_ms = timestamp_ms
 
     def describe(self) -> list[Any]:
         """Return no description, so that registration does not collect the numbers."""
@@ -54,7 +67,13 @@ class QuorumCollector:
 
     def collect(self) -> list[Any]:
         """Return all metrics with their current values."""
-        return [*self._raft(), *self._elections(), *self._controller()]
+        return [
+            *self._raft(),
+            *self._activity(),
+            *self._elections(),
+            *self._controller(),
+            *metadata_families(self._quorum, self._now_ms(), self._timestamp_ms()),
+        ]
 
     def _raft(self) -> list[Any]:
         quorum, node = self._quorum, self._quorum.node
@@ -85,11 +104,6 @@ class QuorumCollector:
                 "raft_metrics_log_end_offset",
                 "Next offset of the metadata log",
                 quorum.raft.log.end_offset,
-            ),
-            _gauge(
-                "metadata_last_applied_offset",
-                "Offset of the last metadata record applied, -1 for none",
-                quorum.applied_offset - 1,
             ),
         ]
 
@@ -140,6 +154,32 @@ class QuorumCollector:
             ),
         ]
 
+    def _activity(self) -> list[Any]:
+        """Return Kafka's sampled statistics; NaN where nothing was sampled, as in Kafka."""
+        activity, elections = self._quorum.activity, self._quorum.elections.recent_ms
+        now_ms, commits = self._now_ms(), activity.commit_latencies_ms
+        numbers = {
+            "append_records_rate": (
+                "Records per second that this node appended as the leader",
+                activity.appended_records.rate(now_ms),
+            ),
+            "fetch_records_rate": (
+                "Records per second that this node fetched from the leader",
+                activity.fetched_records.rate(now_ms),
+            ),
+            "commit_latency_avg": ("Milliseconds to a commit", commits.average(now_ms)),
+            "commit_latency_max": ("Milliseconds to a commit", commits.largest(now_ms)),
+            "election_latency_avg": ("Milliseconds of an election", elections.average(now_ms)),
+            "election_latency_max": ("Milliseconds of an election", elections.largest(now_ms)),
+            "poll_idle_ratio_avg": (
+                "Share of the time in which the quorum had nothing to do",
+                activity.idle_ratio(now_ms),
+            ),
+        }
+        return [
+            _gauge(f"raft_metrics_{name}", text, number) for name, (text, number) in numbers.items()
+        ]
+
     def _elections(self) -> list[Any]:
         return _latencies(
             "kafka_server_raft_metrics_election_latency",
@@ -155,7 +195,11 @@ class QuorumCollector:
         numbers = {
             "active_controller_count": int(quorum.is_serving),
             "last_applied_record_offset": quorum.applied_offset - 1,
+            "last_applied_record_timestamp": quorum.machine.last_timestamp_ms,
+            "last_applied_record_lag_ms": self._lag_ms(),
             "last_committed_record_offset": quorum.node.high_watermark - 1,
+            "new_active_controllers_count": quorum.activity.leader_count,
+            "ignored_static_voters": int(ignores_static_voters(quorum)),
         }
         if quorum.is_serving:
             numbers |= {**_brokers(quorum.image), **_partitions(quorum.image)}
@@ -166,6 +210,11 @@ class QuorumCollector:
             ),
             *self._partition_elections(),
         ]
+
+    def _lag_ms(self) -> int:
+        """Return the age of the last record that was applied; 0 on the active controller."""
+        quorum = self._quorum
+        return 0 if quorum.is_serving else lag_ms(quorum, self._timestamp_ms())
 
     def _partition_elections(self) -> list[Any]:
         """Return counts since this node started, on every node."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from broker.server.clock import SystemClock
 from broker.server.quorum.quorum import Quorum
 from broker.server.quorum.quorum_metrics import QuorumCollector
 from tests.lib.quorum_nodes import Nodes, create_topic, open_quorum, run
@@ -11,7 +12,8 @@ from tests.lib.quorum_nodes import Nodes, create_topic, open_quorum, run
 
 def numbers_of(quorum: Quorum) -> dict[str, float]:
     registry = CollectorRegistry()
-    registry.register(QuorumCollector(quorum))
+    clock = SystemClock()
+    registry.register(QuorumCollector(quorum, clock.now_ms, clock.timestamp_ms))
     lines = generate_latest(registry).decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
@@ -27,9 +29,22 @@ def test_a_node_alone(tmp_path: Path) -> None:
         assert numbers["kafka_server_raft_metrics_current_epoch"] == 1
         assert numbers["kafka_server_raft_metrics_high_watermark"] == quorum.raft.log.end_offset
         assert numbers["kafka_server_raft_metrics_log_end_offset"] == quorum.raft.log.end_offset
-        assert (
-            numbers["kafka_server_metadata_last_applied_offset"] == quorum.raft.log.end_offset - 1
-        )
+        last_offset = quorum.raft.log.end_offset - 1
+        metadata = "kafka_server_broker_metadata_metrics_"
+        assert numbers[f"{metadata}last_applied_record_offset"] == last_offset
+        assert 0 <= numbers[f"{metadata}last_applied_record_lag_ms"] < 60_000
+        assert numbers[f"{metadata}ignored_static_voters"] == 0
+        assert numbers["kafka_server_metadata_loader_current_controller_id"] == 1
+        level = 'level{feature_name="kraft.version"}'
+        assert numbers[f"kafka_server_metadata_loader_finalized_{level}"] == 0
+        assert numbers[f"kafka_server_node_metrics_maximum_supported_{level}"] == 1
+        raft = "kafka_server_raft_metrics_"
+        assert numbers[f"{raft}append_records_rate"] > 0
+        assert numbers[f"{raft}fetch_records_rate"] == 0
+        assert 0 <= numbers[f"{raft}commit_latency_avg"] <= numbers[f"{raft}commit_latency_max"]
+        assert 0 <= numbers[f"{raft}election_latency_avg"] <= numbers[f"{raft}election_latency_max"]
+        assert 0 < numbers[f"{raft}poll_idle_ratio_avg"] < 1
+        assert numbers["kafka_controller_new_active_controllers_count"] == 1
         assert numbers['kafka_server_raft_metrics_current_state{state="leader"}'] == 1
         assert numbers['kafka_server_raft_metrics_current_state{state="prospective-voted"}'] == 0
         assert numbers["kafka_server_raft_metrics_current_vote"] == 1
@@ -74,6 +89,9 @@ def test_an_election_has_a_latency(tmp_path: Path) -> None:
         longest = numbers["kafka_server_raft_metrics_election_latency_max_seconds"]
         assert 0 <= longest <= numbers["kafka_server_raft_metrics_election_latency_seconds_sum"]
         assert numbers["kafka_controller_active_controller_count"] == int(stays.is_serving)
+        assert numbers["kafka_server_raft_metrics_election_latency_max"] == longest * 1000
+        assert numbers["kafka_server_raft_metrics_fetch_records_rate"] > 0
+        assert numbers["kafka_controller_new_active_controllers_count"] == 2
         nodes.kill_all()
 
     run(scenario)
