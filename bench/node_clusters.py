@@ -20,7 +20,7 @@ import confluent_kafka.admin
 from confluent_kafka.admin import PartitionMetadata
 
 from bench.servers import CLOCK_TICKS, PAGE_BYTES, ROOT
-from millrace.cluster_layout import free_ports, node_settings
+from millrace.cluster_layout import free_ports, initial_controllers, node_settings
 from millrace.testing import LocalCluster
 from tests.lib.waiting import until
 
@@ -207,15 +207,16 @@ class KafkaCluster(NodeCluster):
         """Write every node's configuration, and format its folder."""
         ports = free_ports()
         clients = {node_id: next(ports) for node_id in NODE_IDS}
-        voters = {node_id: next(ports) for node_id in NODE_IDS}
+        controllers = {node_id: next(ports) for node_id in NODE_IDS}
+        first = initial_controllers(controllers)
         self.addresses = [f"127.0.0.1:{port}" for port in clients.values()]
         for node_id in NODE_IDS:
             settings = {
                 **node_settings(
                     node_id,
                     client_port=clients[node_id],
-                    controller_port=voters[node_id],
-                    voters=voters,
+                    controller_port=controllers[node_id],
+                    controllers=controllers,
                 ),
                 **self._settings,
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -224,7 +225,8 @@ class KafkaCluster(NodeCluster):
             file = self._files[node_id] = folder / f"{node_id}.properties"
             file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
             tool = ["kafka.tools.StorageTool", "format", "-t", KAFKA_CLUSTER_ID, "-c", str(file)]
-            subprocess.run([*self._java, *tool], check=True, capture_output=True)
+            voters = ["--initial-controllers", first]
+            subprocess.run([*self._java, *tool, *voters], check=True, capture_output=True)
             log = (folder / f"{node_id}.log").open("wb")
             self._logs[node_id] = stack.enter_context(log)
 

@@ -1,4 +1,4 @@
-"""The settings of a cluster on one machine: voters, listeners and ports."""
+"""The settings of a cluster on one machine: controllers, listeners and ports."""
 
 import base64
 import fcntl
@@ -48,11 +48,11 @@ def node_settings(
     *,
     client_port: int | None,
     controller_port: int | None,
-    voters: Mapping[int, int],
+    controllers: Mapping[int, int],
 ) -> dict[str, str]:
     """Return the settings of one node; without a port it does not have the role of that port.
 
-    `voters` has the ports by which this node reaches the controllers, by their ids.
+    `controllers` has the ports by which all nodes reach the controllers, by their ids.
     """
     roles, listeners = [], []
     if client_port is not None:
@@ -66,24 +66,21 @@ def node_settings(
         "process.roles": ",".join(roles),
         "listeners": ",".join(listeners),
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": ",".join(
-            f"{voter}@127.0.0.1:{port}" for voter, port in voters.items()
+        "controller.quorum.bootstrap.servers": ",".join(
+            f"127.0.0.1:{port}" for port in controllers.values()
         ),
     }
 
 
-def changing_voters(controllers: Mapping[int, int]) -> tuple[dict[str, str], dict[str, str]]:
-    """Give the settings and the environment of the nodes of a new quorum whose voters may change.
+def initial_controllers(controllers: Mapping[int, int]) -> str:
+    """Return the first voters of a new cluster, each with the id of a new directory.
 
-    `controllers` are the ports of the first controllers, by their ids; all nodes reach them there.
-    The settings replace `controller.quorum.voters`.
+    All nodes are formatted with this text: it is the value of the environment variable
+    `INITIAL_CONTROLLERS`, and of `storage format --initial-controllers`.
     """
-    servers = ",".join(f"127.0.0.1:{port}" for port in controllers.values())
-    first = ",".join(
+    return ",".join(
         f"{node_id}@127.0.0.1:{port}:{random_cluster_id()}" for node_id, port in controllers.items()
     )
-    settings = {"controller.quorum.bootstrap.servers": servers, "controller.quorum.voters": ""}
-    return settings, {"INITIAL_CONTROLLERS": first}
 
 
 def random_cluster_id() -> str:

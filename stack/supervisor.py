@@ -121,8 +121,14 @@ class Supervisor:
         return _Part(
             name,
             log_file,
-            environment={"CLUSTER_ID": self._plan["cluster_id"]} if is_broker else None,
+            environment=self._cluster() if is_broker else None,
         )
+
+    def _cluster(self) -> dict[str, str]:
+        return {
+            "CLUSTER_ID": self._plan["cluster_id"],
+            "INITIAL_CONTROLLERS": self._plan["initial_controllers"],
+        }
 
     async def _start(self) -> None:
         """Start all programs at once: the others load their modules while the brokers start."""
@@ -139,13 +145,13 @@ class Supervisor:
 
     async def _start_broker(self, name: str) -> None:
         node_id = int(name.rpartition("-")[2])
-        voters = {int(key): port for key, port in self._plan["controller_ports"].items()}
+        controllers = {int(key): port for key, port in self._plan["controller_ports"].items()}
         settings = {
             **node_settings(
                 node_id,
                 client_port=self._plan["ports"][name],
-                controller_port=voters[node_id],
-                voters=voters,
+                controller_port=controllers[node_id],
+                controllers=controllers,
             ),
             "http.listener": f"127.0.0.1:{self._plan['broker_http_ports'][str(node_id)]}",
             "log.dirs": str(Path(self._plan["data_folder"]) / name),

@@ -1,7 +1,8 @@
 """`millrace broker start [server.properties] [--override name=value]...`: run a node.
 
 The environment may name the cluster of an unformatted node: CLUSTER_ID, and INITIAL_CONTROLLERS in
-the form of `millrace storage format --initial-controllers`. Both have no effect on a formatted one.
+the form of `millrace storage format --initial-controllers`. A formatted node is not changed. If its
+metadata log names no voters (`kraft.version` 0), those controllers are its voters.
 """
 
 import argparse
@@ -10,11 +11,15 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from broker.cli.arguments import plain_tool_parser
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from broker.errors import KafkaError
+
+if TYPE_CHECKING:
+    from broker.server.quorum.initial_controllers import InitialController
 
 log = logging.getLogger("millrace.start")
 
@@ -37,24 +42,23 @@ def main(arguments: list[str]) -> int:
     except KafkaError as error:
         print(f"millrace broker: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
-    cluster_id = os.environ.get("CLUSTER_ID")
-    controllers = os.environ.get("INITIAL_CONTROLLERS")
-    if cluster_id and controllers and not _is_formatted(config, cluster_id, controllers):
-        return INVALID_CONFIGURATION
-    return _serve(config, cluster_id, parsed.exit_with_parent)
+    return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
 
 
-def _is_formatted(config: BrokerConfig, cluster_id: str, controllers: str) -> bool:
-    """Format the node if it is new; print why that is not possible."""
-    from broker.cli.storage import Refused, format_new_node
-    from broker.log.meta_properties import InconsistentLogDirectory
+def _controllers(config: BrokerConfig, cluster_id: str | None) -> "tuple[InitialController, ...]":
+    """Return INITIAL_CONTROLLERS; format the node with them if it is new.
 
-    try:
+    Raise KafkaError(INVALID_CONFIG), InconsistentLogDirectory, OSError.
+    """
+    from broker.server.quorum.initial_controllers import format_new_node, read_initial_controllers
+
+    text = os.environ.get("INITIAL_CONTROLLERS")
+    if not text:
+        return ()
+    controllers = read_initial_controllers(text)
+    if cluster_id:
         format_new_node(config, cluster_id, controllers)
-    except (Refused, KafkaError, InconsistentLogDirectory, OSError) as error:
-        print(f"millrace broker: cannot format: {error}", file=sys.stderr)
-        return False
-    return True
+    return controllers
 
 
 def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool) -> int:
@@ -65,10 +69,16 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
     from broker.server.node import run
 
     try:
+        controllers = _controllers(config, cluster_id)
+    except (KafkaError, InconsistentLogDirectory, OSError) as error:
+        print(f"millrace broker: cannot format: {error}", file=sys.stderr)
+        return INVALID_CONFIGURATION
+    node = run(
+        config, cluster_id=cluster_id, controllers=controllers, exit_with_parent=exit_with_parent
+    )
+    try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            failure = runner.run(
-                run(config, cluster_id=cluster_id, exit_with_parent=exit_with_parent)
-            )
+            failure = runner.run(node)
     except (OSError, KafkaError, InconsistentLogDirectory) as error:
         print(f"millrace broker: cannot start: {error}", file=sys.stderr)
         return 1

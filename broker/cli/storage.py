@@ -8,16 +8,15 @@ import argparse
 import os
 import socket
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from broker.cli.arguments import ToolFailed, add_sub_command, plain_tool_parser
 from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
 from broker.config.broker_config import BrokerConfig
-from broker.config.listeners import NON_ROUTABLE, parse_address
+from broker.config.listeners import NON_ROUTABLE
 from broker.config.sources import collect_settings
 from broker.errors import KafkaError
-from broker.log.checkpoints import decode_uuid, encode_uuid
+from broker.log.checkpoints import encode_uuid
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.features import (
@@ -27,26 +26,24 @@ from broker.metadata.features import (
 )
 from broker.metadata.parts.scram import scram_record
 from broker.protocol.records.metadata import UserScramCredentialRecord
-from broker.protocol.records.quorum import (
-    KRaftVersionFeature,
-    VoterEndpoint,
-    VotersRecord,
-    VotersRecordVoter,
-)
 from broker.security.credentials import credential_from
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import (
     Directories,
     FormatPlan,
-    directories_of,
     examine,
     format_directory,
     validate_owner,
 )
+from broker.server.quorum.initial_controllers import (
+    InitialController,
+    directory_id_of,
+    first_voters,
+    read_initial_controllers,
+)
 
 RELEASE = "4.3-IV0"
 RELEASES = frozenset({"4.3", RELEASE})
-LATEST_KRAFT_VERSION = 1
 
 
 class Refused(Exception):  # noqa: N818 - what the user is told, not a failure of the tool
@@ -178,14 +175,6 @@ def _disagreements(found: Directories) -> list[str]:
 # format
 
 
-@dataclass(frozen=True, slots=True)
-class _Voter:
-    node_id: int
-    host: str
-    port: int
-    directory_id: bytes
-
-
 def _format(parsed: argparse.Namespace) -> int:
     config, storage = _load(parsed.config), RealStorage()
     _validate_quorum_flags(parsed, config)
@@ -215,34 +204,6 @@ def _format(parsed: argparse.Namespace) -> int:
         )
         print(f"Formatting {_kind_of(path, config, plan)} {path} with metadata.version {RELEASE}.")
     return 0
-
-
-def format_new_node(config: BrokerConfig, cluster_id: str, initial_controllers: str) -> None:
-    """Format a node of a new cluster before its first start, as `--initial-controllers` does.
-
-    A node with any formatted directory is left alone. Raise KafkaError(INVALID_CONFIG) for wrong
-    controllers, and OSError.
-    """
-    storage = RealStorage()
-    if examine(storage, config).formatted:
-        return
-    directory_id, voters = _initial_voters(initial_controllers, config.node_id)
-    plan = FormatPlan(
-        cluster_id=cluster_id,
-        features=dict(FEATURES_AT_FORMAT),
-        metadata_directory_id=directory_id or random_uuid().bytes,
-        voters=_voters_record(voters, config),
-    )
-    paths = sorted(directories_of(config), key=lambda path: path == config.metadata_log_dir)
-    for path in paths:
-        format_directory(
-            storage,
-            path,
-            config,
-            plan,
-            new_uuid=lambda: random_uuid().bytes,
-            timestamp_ms=SystemClock().timestamp_ms(),
-        )
 
 
 def _kind_of(path: str, config: BrokerConfig, plan: FormatPlan) -> str:
@@ -321,28 +282,19 @@ def _validate_kraft_version(level: int, *, is_dynamic: bool) -> None:
 
 def _plan(parsed: argparse.Namespace, config: BrokerConfig, features: dict[str, int]) -> FormatPlan:
     directory_id = random_uuid().bytes
-    voters: list[_Voter] = []
+    controllers: tuple[InitialController, ...] = ()
     if parsed.standalone:
-        voters = [_standalone(config, directory_id)]
+        controllers = (_standalone(config, directory_id),)
     elif parsed.initial_controllers is not None:
-        own, voters = _initial_voters(parsed.initial_controllers, config.node_id)
-        directory_id = own or directory_id
+        controllers = read_initial_controllers(parsed.initial_controllers)
+        directory_id = directory_id_of(controllers, config.node_id) or directory_id
     return FormatPlan(
         cluster_id=parsed.cluster_id,
         features=features,
         metadata_directory_id=directory_id,
-        voters=_voters_record(voters, config) if voters else None,
+        voters=first_voters(controllers, config) if controllers else None,
         credentials=tuple(_credential(text) for text in parsed.add_scram),
     )
-
-
-def _initial_voters(text: str, node_id: int) -> tuple[bytes | None, list[_Voter]]:
-    """Return the directory id of a node, None if it is no voter, and all voters."""
-    voters = [_initial_controller(item.strip()) for item in text.split(",") if item.strip()]
-    by_id = {voter.node_id: voter for voter in voters}
-    if not voters or len(by_id) < len(voters):
-        raise Refused(f"--initial-controllers: {text}: names no controller, or one twice")
-    return (by_id[node_id].directory_id if node_id in by_id else None), voters
 
 
 def _credential(text: str) -> UserScramCredentialRecord:
@@ -358,39 +310,9 @@ def _credential(text: str) -> UserScramCredentialRecord:
     return scram_record(fields["name"], mechanism.number, credential)
 
 
-def _standalone(config: BrokerConfig, directory_id: bytes) -> _Voter:
+def _standalone(config: BrokerConfig, directory_id: bytes) -> InitialController:
     if not config.controller_listeners or not config.controller_listeners[0].port:
         raise Refused("--standalone needs a controller listener with a port in `listeners`.")
     listener = config.controller_listeners[0]
     host = socket.gethostname() if listener.host in NON_ROUTABLE else listener.host
-    return _Voter(config.node_id, host, listener.port, directory_id)
-
-
-def _initial_controller(text: str) -> _Voter:
-    id_text, at, rest = text.partition("@")
-    address, colon, directory = rest.rpartition(":")
-    if not at or not colon or not id_text.isdecimal():
-        raise Refused(f"--initial-controllers: {text}: expected id@host:port:directory")
-    host, port = parse_address("--initial-controllers", text, address)
-    try:
-        directory_id = decode_uuid(directory)
-    except ValueError as error:
-        raise Refused(f"--initial-controllers: {text}: {error}") from error
-    return _Voter(int(id_text), host, port, directory_id)
-
-
-def _voters_record(voters: list[_Voter], config: BrokerConfig) -> VotersRecord:
-    name = config.controller_listeners[0].name if config.controller_listeners else "CONTROLLER"
-    return VotersRecord(
-        voters=[
-            VotersRecordVoter(
-                voter_id=voter.node_id,
-                voter_directory_id=voter.directory_id,
-                endpoints=[VoterEndpoint(name=name, host=voter.host, port=voter.port)],
-                k_raft_version_feature=KRaftVersionFeature(
-                    max_supported_version=LATEST_KRAFT_VERSION
-                ),
-            )
-            for voter in sorted(voters, key=lambda voter: voter.node_id)
-        ]
-    )
+    return InitialController(config.node_id, host, listener.port, directory_id)

@@ -14,10 +14,12 @@ from typing import TypeVar
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
+from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
 from broker.protocol.wire import ZERO_UUID
 from broker.raft.quorum_state import NO_NODE
+from broker.raft.voter_set import VoterSet
 from broker.server.apis import make_handler, make_holding_fetch
 from broker.server.broker import Broker
 from broker.server.clock import (
@@ -37,6 +39,7 @@ from broker.server.network.http import Asked, HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
 from broker.server.network.shared import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
+from broker.server.quorum.initial_controllers import InitialController, static_voters
 from broker.server.quorum.metadata_log import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
@@ -71,9 +74,16 @@ FATAL_STOP_SECONDS = 10
 class Node:
     """Owns this process's part in the quorum, the broker if it is one, and the listeners."""
 
-    def __init__(self, config: BrokerConfig, *, cluster_id: str | None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        cluster_id: str | None,
+        controllers: tuple[InitialController, ...] = (),
+    ) -> None:
         self._config = config
         self._wanted_cluster_id = cluster_id
+        self._initial_controllers = controllers
         self._http = HttpServer(
             {
                 "/health/live": lambda: text("alive\n"),
@@ -202,11 +212,18 @@ class Node:
                 RealStorage(),
                 self.cluster_id,
                 directory_id,
+                self._initial_voters(metadata),
             ),
             clock=clock,
             random_source=system_random(),
             loop=loop,
         )
+
+    def _initial_voters(self, metadata: PartitionLog) -> VoterSet:
+        """Return the voters of an old log; a new node learns them from its snapshot or leader."""
+        if not metadata.log_end_offset:
+            return VoterSet()
+        return static_voters(self._initial_controllers, self._config)
 
     def _make_broker(
         self,
@@ -373,7 +390,11 @@ class Stop:
 
 
 async def run(
-    config: BrokerConfig, *, cluster_id: str | None, exit_with_parent: bool = False
+    config: BrokerConfig,
+    *,
+    cluster_id: str | None,
+    controllers: tuple[InitialController, ...] = (),
+    exit_with_parent: bool = False,
 ) -> str | None:
     """Serve until SIGTERM or SIGINT, or until standard input closes if `exit_with_parent`.
 
@@ -385,7 +406,7 @@ async def run(
         loop.add_signal_handler(number, stop.event.set)
     if exit_with_parent:
         loop.add_reader(sys.stdin.fileno(), _on_stdin, stop.event)
-    node = Node(config, cluster_id=cluster_id)
+    node = Node(config, cluster_id=cluster_id, controllers=controllers)
     await node.open(stop)
     async with asyncio.TaskGroup() as tasks:
         node.start_background(tasks)

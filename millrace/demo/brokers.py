@@ -10,7 +10,7 @@ from pathlib import Path
 
 from millrace.child_processes import Children
 from millrace.cluster_layout import (
-    changing_voters,
+    initial_controllers,
     node_settings,
     random_cluster_id,
     replication_settings,
@@ -39,20 +39,18 @@ async def start_brokers(
     """Start the nodes at the same time; return the bootstrap servers."""
     file = None if security is None else security.broker_file()
     clients = dict(zip(NODE_IDS, client_ports, strict=True))
-    voters = dict(zip(NODE_IDS, controller_ports, strict=True))
+    controllers = dict(zip(NODE_IDS, controller_ports, strict=True))
     pages = dict(zip(NODE_IDS, http_ports, strict=True))
-    quorum, environment = changing_voters(voters)
-    environment["CLUSTER_ID"] = random_cluster_id()
+    environment = _new_cluster(controllers)
     async with asyncio.TaskGroup() as group:
         for node_id in NODE_IDS:
             settings = {
                 **node_settings(
                     node_id,
                     client_port=clients[node_id],
-                    controller_port=voters[node_id],
-                    voters=voters,
+                    controller_port=controllers[node_id],
+                    controllers=controllers,
                 ),
-                **quorum,
                 "http.listener": f"127.0.0.1:{pages[node_id]}",
                 **SETTINGS,
             }
@@ -69,24 +67,28 @@ async def start_standby(
 ) -> str:
     """Start a second cluster with one node; return its bootstrap server."""
     node_id = NODE_IDS[-1] + 1
-    voters = {node_id: controller_port}
-    quorum, environment = changing_voters(voters)
-    environment["CLUSTER_ID"] = random_cluster_id()
+    controllers = {node_id: controller_port}
     settings = {
         **node_settings(
             node_id,
             client_port=client_port,
             controller_port=controller_port,
-            voters=voters,
+            controllers=controllers,
         ),
-        **quorum,
         "http.listener": f"127.0.0.1:{http_port}",
         **SETTINGS,
         **replication_settings(1),
     }
     settings["log.dirs"] = str(data_folder / STANDBY)
-    await _start_node(children, STANDBY, environment, settings)
+    await _start_node(children, STANDBY, _new_cluster(controllers), settings)
     return f"127.0.0.1:{client_port}"
+
+
+def _new_cluster(controllers: Mapping[int, int]) -> dict[str, str]:
+    return {
+        "CLUSTER_ID": random_cluster_id(),
+        "INITIAL_CONTROLLERS": initial_controllers(controllers),
+    }
 
 
 async def _start_node(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from millrace.cluster_layout import free_ports, random_cluster_id
+from millrace.cluster_layout import free_ports, initial_controllers, random_cluster_id
 from millrace.stack.options import UpOptions
 from millrace.stack.place import Place, write_whole
 from millrace.stack.ports import (
@@ -26,6 +26,8 @@ _VARIABLES = {
     CONNECT: "CONNECT_URL",
 }
 
+_OTHER_PORTS = "Stop that process, or use --any-port or --offset-ports N."
+
 
 class PlanError(Exception):
     """The stack cannot be started with these options; the message says why."""
@@ -37,63 +39,82 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         ports = wanted_ports(options.parts, options.brokers, options.offset)
     except ValueError as error:
         raise PlanError(str(error)) from None
+    data = options.data_folder or place.data_folder
+    cluster_id, controllers = _cluster_in(data, options)
+    kept = set(_ports_of(controllers).values())
     # One iterator for all parts, so that no port is given twice.
-    others = free_ports()
+    others = (port for port in free_ports() if port not in kept)
     if options.any_port:
         ports = dict(zip(ports, others, strict=False))
     else:
         refuse_taken(ports)
-    data = options.data_folder or place.data_folder
     numbers = range(1, options.brokers + 1)
+    if not controllers:
+        controllers = initial_controllers({number: next(others) for number in numbers})
     return {
         "name": place.name,
         "folder": str(place.folder),
         "data_folder": str(data),
         "is_ephemeral": options.is_ephemeral,
         "brokers": options.brokers,
-        "cluster_id": _cluster_id(data, options),
+        "cluster_id": cluster_id,
+        "initial_controllers": controllers,
         "ports": ports,
-        "controller_ports": {str(number): next(others) for number in numbers},
+        "controller_ports": _ports_of(controllers),
         "broker_http_ports": {str(number): next(others) for number in numbers},
         "seeds": options.seeds,
     }
 
 
-def refuse_taken(ports: Mapping[str, int]) -> None:
+def refuse_taken(ports: Mapping[str, int], advice: str = _OTHER_PORTS) -> None:
     """Raise PlanError if one of the ports is in use, and name the process."""
     lines = []
     for name, port in taken(ports).items():
         who = holder(port)
         lines.append(f"port {port} of {name} is taken{' by ' + who if who else ''}")
     if lines:
-        raise PlanError(
-            "\n".join(lines) + "\nStop that process, or use --any-port or --offset-ports N."
-        )
+        raise PlanError("\n".join([*lines, advice]))
 
 
-def _cluster_id(data: Path, options: UpOptions) -> str:
-    """Return the id of the cluster in the data folder, or a new id if the folder has no data."""
-    if options.is_ephemeral:
-        return random_cluster_id()
+def _cluster_in(data: Path, options: UpOptions) -> tuple[str, str]:
+    """Return the id and the first controllers of the cluster in the data folder.
+
+    Without data the id is new, and there are no controllers. The controllers keep their ports,
+    because the other nodes find them through the metadata log. Raise PlanError.
+    """
     file = data / "cluster"
+    if options.is_ephemeral or not file.exists():
+        return random_cluster_id(), ""
     try:
-        cluster_id, brokers = file.read_text().split()
-    except FileNotFoundError:
-        return random_cluster_id()
+        cluster_id, brokers, *rest = file.read_text().split()
+        # A release whose voters were in the settings has not written the controllers.
+        controllers = "".join(rest)
+        ports = {f"controller-{number}": port for number, port in _ports_of(controllers).items()}
     except (OSError, ValueError) as error:
         raise PlanError(f"{file} cannot be read: {error}") from None
-    if int(brokers) != options.brokers:
+    if brokers != str(options.brokers):
         raise PlanError(
             f"the data in {data} is from {brokers} broker(s): use --brokers {brokers}, or "
             "another --data"
         )
-    return cluster_id
+    refuse_taken(ports, "Stop that process: the nodes of this cluster know each other by the port.")
+    return cluster_id, controllers
+
+
+def _ports_of(controllers: str) -> dict[str, int]:
+    """Return the ports of controllers by their ids; raise ValueError."""
+    ports = {}
+    for text in filter(None, controllers.split(",")):
+        number, address = text.split("@")
+        _, port, _ = address.split(":")
+        ports[number] = int(port)
+    return ports
 
 
 def remember_cluster(plan: Plan) -> None:
-    """Store the id of the cluster with its data; raise OSError."""
+    """Store the id and the controllers of the cluster with its data; raise OSError."""
     file = Path(plan["data_folder"]) / "cluster"
-    write_whole(file, f"{plan['cluster_id']} {plan['brokers']}\n")
+    write_whole(file, f"{plan['cluster_id']} {plan['brokers']}\n{plan['initial_controllers']}\n")
 
 
 def bootstrap_servers(plan: Plan) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Self
 from millrace.cluster_layout import (
     REPLICATION_FACTOR,
     free_ports,
+    initial_controllers,
     node_settings,
     random_cluster_id,
     replication_settings,
@@ -77,6 +78,8 @@ class LocalCluster:
         self._ports: dict[int, int] = {}
         self._replication_ports: dict[int, int] = {}
         self._controller_ports: dict[int, int] = {}
+        self._dialled_ports: dict[int, int] = {}
+        self._initial_controllers = ""
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
 
@@ -306,6 +309,11 @@ class LocalCluster:
         self._replication_ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
         self._links = Links() if self._has_links else None
+        self._dialled_ports = {
+            node_id: self._linked(self._links, node_id, port)
+            for node_id, port in self._controller_ports.items()
+        }
+        self._initial_controllers = initial_controllers(self._dialled_ports)
         for node_id in self.node_ids:
             self._make_node(self._folder, node_id)
 
@@ -314,13 +322,10 @@ class LocalCluster:
             node_id,
             client_port=self._ports.get(node_id),
             controller_port=self._controller_ports.get(node_id),
-            voters={
-                voter: self._dialled_port(node_id, voter, port)
-                for voter, port in self._controller_ports.items()
-            },
+            controllers=self._dialled_ports,
         )
-        if self._links is not None and node_id in self._ports:
-            settings |= self._replication_listener(self._links, node_id, settings["listeners"])
+        if self._links is not None:
+            settings |= self._linked_listeners(self._links, node_id, settings["listeners"])
         if self._security is not None:
             settings = self._secured(self._security, settings)
         node = NodeProcess(
@@ -328,6 +333,7 @@ class LocalCluster:
             {**settings, **self._settings},
             self.cluster_id,
             self._environment,
+            self._initial_controllers,
         )
         self._nodes[node_id] = node
         self._leaders[node_id] = _LeaderLog(node.log_file)
@@ -345,23 +351,30 @@ class LocalCluster:
             "listener.security.protocol.map": ",".join([f"{protocol}:{protocol}", *inner]),
         }
 
-    def _replication_listener(self, links: Links, node_id: int, others: str) -> dict[str, str]:
-        """Add a listener for other brokers, which know only the address of its link."""
-        port = self._replication_ports[node_id]
-        linked = links.add_shared(self.peers(node_id), node_id, ("127.0.0.1", port))
-        return {
-            "listeners": f"{others},{REPLICATION_LISTENER}://127.0.0.1:{port}",
-            "advertised.listeners": f"{REPLICATION_LISTENER}://127.0.0.1:{linked}",
-            "inter.broker.listener.name": REPLICATION_LISTENER,
-            "listener.security.protocol.map": ",".join(
-                f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", REPLICATION_LISTENER)
-            ),
+    def _linked_listeners(self, links: Links, node_id: int, listeners: str) -> dict[str, str]:
+        """Return the listeners for other nodes, which know only the addresses of their links."""
+        names = ["PLAINTEXT", "CONTROLLER"]
+        settings, advertised = {}, []
+        if node_id in self._dialled_ports:
+            advertised.append(f"CONTROLLER://127.0.0.1:{self._dialled_ports[node_id]}")
+        if node_id in self._replication_ports:
+            port = self._replication_ports[node_id]
+            linked = self._linked(links, node_id, port)
+            names.append(REPLICATION_LISTENER)
+            advertised.append(f"{REPLICATION_LISTENER}://127.0.0.1:{linked}")
+            listeners += f",{REPLICATION_LISTENER}://127.0.0.1:{port}"
+            settings["inter.broker.listener.name"] = REPLICATION_LISTENER
+        return settings | {
+            "listeners": listeners,
+            "advertised.listeners": ",".join(advertised),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
         }
 
-    def _dialled_port(self, source: int, target: int, port: int) -> int:
-        if self._links is None or source == target:
+    def _linked(self, links: Links | None, node_id: int, port: int) -> int:
+        """Return the port by which all other nodes reach a port of this node."""
+        if links is None:
             return port
-        return self._links.add(source, target, ("127.0.0.1", port))
+        return links.add_shared(self.peers(node_id), node_id, ("127.0.0.1", port))
 
     def _report(self) -> str:
         return "\n".join(f"--- node {node_id}\n{tail}" for node_id, tail in self.logs().items())

@@ -32,8 +32,9 @@ class BrokerFailedError(RuntimeError):
 class NodeProcess:
     """A node with its own folder, which is kept after the process ends, so the node can restart.
 
-    `settings` have Kafka's names. `cluster_id` is the cluster for which a new folder is formatted;
-    `environment` has additional environment variables of the process.
+    `settings` have Kafka's names. A new folder is formatted for the cluster `cluster_id`, with
+    `initial_controllers` as the first voters, in the form of `storage format`. `environment` has
+    additional environment variables of the process.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class NodeProcess:
         settings: Mapping[str, str],
         cluster_id: str | None = None,
         environment: Mapping[str, str] | None = None,
+        initial_controllers: str | None = None,
     ) -> None:
         self.folder = folder
         self.settings = dict(settings)
-        self._cluster_id = cluster_id
+        self._cluster = {"CLUSTER_ID": cluster_id, "INITIAL_CONTROLLERS": initial_controllers}
         self._own_environment = dict(environment or {})
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
@@ -101,7 +103,7 @@ class NodeProcess:
         assert self._process is None, "the node is running"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.log_file.open("a")
-        environment = _environment(self._cluster_id) | self._own_environment
+        environment = _environment(self._cluster) | self._own_environment
         arguments = ("start", "--exit-with-parent", *self._overrides())
         if CAN_FORK and not self._own_environment:
             self._process = BROKERS.start(_PROGRAM, arguments, environment, self._log)
@@ -224,13 +226,11 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _environment(cluster_id: str | None) -> dict[str, str]:
+def _environment(cluster: Mapping[str, str | None]) -> dict[str, str]:
     """Return the environment without KAFKA_ variables: only the test configures its node."""
     environment = {
         name: value
         for name, value in program_environment().items()
-        if not name.startswith("KAFKA_") and name not in ("CLUSTER_ID", "INITIAL_CONTROLLERS")
+        if not name.startswith("KAFKA_") and name not in cluster
     }
-    if cluster_id is not None:
-        environment["CLUSTER_ID"] = cluster_id
-    return environment
+    return environment | {name: value for name, value in cluster.items() if value is not None}

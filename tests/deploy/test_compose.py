@@ -13,6 +13,9 @@ import pytest
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
+from broker.raft.voter_set import Endpoint
+from broker.server.quorum.initial_controllers import read_initial_controllers
+from broker.server.quorum.voters import controller_endpoints
 from millrace.cli import PROGRAMS, SERVICES
 from tests.lib.docker_compose import compose_command
 
@@ -99,6 +102,21 @@ def test_the_broker_understands_its_variables(caplog: pytest.LogCaptureFixture) 
     told = {place.name: (place.host, place.port) for place in config.advertised_listeners}
     assert told == {"PLAINTEXT": ("broker-1", 29092), "HOST": ("127.0.0.1", 9092)}
     assert [str(folder) for folder in config.log_dirs] == ["/data"]
+
+
+def test_the_controllers_find_each_other_by_the_names_of_their_containers() -> None:
+    settings = collect_settings(file=None, environment=broker_environment(), overrides=[])
+    config = BrokerConfig.from_settings(settings)
+    found = re.search(r'^  INITIAL_CONTROLLERS: "(.*)"$', COMPOSE, re.MULTILINE)
+    assert found is not None
+    controllers = read_initial_controllers(found[1])
+    addresses = [(each.host, each.port) for each in controllers]
+    assert addresses == [("broker-1", 29093), ("broker-2", 29093), ("broker-3", 29093)]
+    assert [*config.bootstrap_servers] == addresses
+    # A container that is made anew has another host name, so it must not tell that to the others.
+    told = [re.findall(r"CONTROLLER://(broker-\d):(\d+)", line) for line in COMPOSE.splitlines()]
+    assert [(host, int(port)) for line in told for host, port in line] == addresses
+    assert controller_endpoints(config, {}) == (Endpoint("CONTROLLER", "broker-1", 29093),)
 
 
 def test_the_build_context_holds_what_the_distribution_is_made_of() -> None:

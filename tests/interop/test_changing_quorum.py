@@ -1,56 +1,19 @@
 """A quorum of real nodes whose voters are exchanged while topics are created: none is lost."""
 
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import confluent_kafka.admin
 import pytest
 
-from tests.lib.dynamic_quorum import DynamicQuorum
+from millrace.cluster_layout import initial_controllers
+from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
+from tests.lib.topic_creator import TopicCreator
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 BROKER = 101
 LONGEST_PAUSE_SECONDS = 2.0
-
-
-class Topics(threading.Thread):
-    """Creates one topic after the other, and measures the pauses between them."""
-
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(daemon=True)
-        self._admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-        self._is_over = threading.Event()
-        self.created: list[str] = []
-        self.pauses: list[tuple[float, int]] = []
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            while not self._is_over.is_set():
-                self.create_one()
-        except BaseException as error:
-            self.error = error
-            raise
-
-    def create_one(self) -> None:
-        name = f"topic-{len(self.created)}"
-        began = time.monotonic()
-        topic = confluent_kafka.admin.NewTopic(name, 1, 1)
-        for created in self._admin.create_topics([topic], request_timeout=30).values():
-            created.result(30)
-        self.pauses.append((time.monotonic() - began, len(self.created)))
-        self.created.append(name)
-
-    def end(self) -> None:
-        self._is_over.set()
-        self.join(60)
-        assert self.error is None, self.error
-
-    def found(self) -> set[str]:
-        return {name for name in self._admin.list_topics(timeout=30).topics if "topic" in name}
 
 
 def test_three_controllers_become_five_and_then_three_other_ones(tmp_path: Path) -> None:
@@ -76,7 +39,7 @@ def test_three_controllers_become_five_and_then_three_other_ones(tmp_path: Path)
         nodes.start(BROKER)
         bootstrap = nodes.bootstrap_server(BROKER)
         assert nodes.voters(bootstrap) == [1, 2, 3]
-        topics = Topics(bootstrap)
+        topics = TopicCreator(bootstrap)
         topics.create_one()
         topics.start()
         for node_id in (4, 5):
@@ -113,11 +76,7 @@ def test_a_running_quorum_of_static_voters_becomes_one_that_changes(tmp_path: Pa
         for node_id in (1, 2, 3):
             nodes.configure(node_id, "broker,controller", f"controller.quorum.voters={static}")
             nodes.format(node_id)
-        starts = [threading.Thread(target=nodes.start, args=(node_id,)) for node_id in (1, 2, 3)]
-        for start in starts:
-            start.start()
-        for start in starts:
-            start.join()
+        nodes.start_together((1, 2, 3))
         bootstrap = nodes.bootstrap_server(1)
         upgrade = ("features", "--bootstrap-server", bootstrap, "upgrade")
         until_told(lambda: nodes.run(*upgrade, "--feature", "kraft.version=1"))
@@ -131,6 +90,35 @@ def test_a_running_quorum_of_static_voters_becomes_one_that_changes(tmp_path: Pa
         nodes.stop(3)
         nodes.start(3)
         assert nodes.voters(nodes.bootstrap_server(4)) == [2, 3, 4]
+
+
+def test_static_voters_of_an_old_folder_are_those_of_initial_controllers(tmp_path: Path) -> None:
+    with DynamicQuorum(tmp_path, [1, 2, 3]) as nodes:
+        addresses = {
+            node_id: f"127.0.0.1:{port}" for node_id, port in nodes.controller_ports.items()
+        }
+        static = ",".join(f"{node_id}@{address}" for node_id, address in addresses.items())
+        for node_id in (1, 2, 3):
+            nodes.configure(node_id, "broker,controller", f"controller.quorum.voters={static}")
+            nodes.format(node_id)
+        nodes.start_together((1, 2, 3))
+        bootstrap = nodes.bootstrap_server(1)
+        TopicCreator(bootstrap).create_one()
+        for node_id in (1, 2, 3):
+            nodes.stop(node_id)
+            nodes.configure(node_id, "broker,controller")
+        first = initial_controllers(nodes.controller_ports)
+        cluster = {"CLUSTER_ID": CLUSTER_ID, "INITIAL_CONTROLLERS": first}
+        nodes.start_together((1, 2, 3), **cluster)
+        assert TopicCreator(bootstrap).found() == {"topic-0"}
+        upgrade = ("features", "--bootstrap-server", bootstrap, "upgrade")
+        until_told(lambda: nodes.run(*upgrade, "--feature", "kraft.version=1"))
+        nodes.remove(bootstrap, 3)
+        for node_id in (1, 2, 3):
+            nodes.stop(node_id)
+        nodes.start_together((1, 2, 3), **cluster)
+        assert nodes.voters(bootstrap) == [1, 2]
+        assert TopicCreator(bootstrap).found() == {"topic-0"}
 
 
 def assert_voters(nodes: DynamicQuorum, bootstrap: str, expected: list[int]) -> None:

@@ -1,10 +1,12 @@
 """Nodes of a quorum whose voters change, each a process on a folder of its own."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -102,8 +104,15 @@ class DynamicQuorum:
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout
 
-    def start(self, node_id: int) -> None:
-        """Start a node; it is ready when this returns."""
+    def start_together(self, node_ids: Iterable[int], **variables: str) -> None:
+        """Start nodes that need each other to be ready."""
+        with ThreadPoolExecutor() as threads:
+            starts = [threads.submit(self.start, node_id, **variables) for node_id in node_ids]
+        for start in starts:
+            start.result()
+
+    def start(self, node_id: int, **variables: str) -> None:
+        """Start a node, with these variables in its environment; it is ready when this returns."""
         command = [sys.executable, "-m", "broker", "start"]
         with (self.home(node_id) / "ours.log").open("ab") as errors:
             node = subprocess.Popen(
@@ -111,6 +120,7 @@ class DynamicQuorum:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                env=os.environ | variables,
             )
         self.running[node_id] = node
         assert node.stdout is not None
@@ -126,6 +136,12 @@ class DynamicQuorum:
         node.communicate(timeout=60)
         assert node.returncode == 0, self.log(node_id)
 
+    def kill(self, node_id: int) -> None:
+        """End a node as a crash does."""
+        node = self.running.pop(node_id)
+        node.kill()
+        node.communicate(timeout=60)
+
     def delete(self, node_id: int) -> None:
         """Delete all that a node has on its disk."""
         shutil.rmtree(self.data(node_id))
@@ -140,15 +156,19 @@ class DynamicQuorum:
 
     def add(self, bootstrap_server: str, node_id: int) -> str:
         """Make a node a voter with our tool."""
+        return self.run(*self.addition(bootstrap_server, node_id))
+
+    def addition(self, bootstrap_server: str, node_id: int) -> list[str]:
+        """Give the command of our tool that makes a node a voter."""
         properties = str(self.home(node_id) / "server.properties")
-        return self.run(
-            *("metadata-quorum", "--bootstrap-server", bootstrap_server),
-            *("--command-config", properties, "add-controller"),
-        )
+        tool = ["metadata-quorum", "--bootstrap-server", bootstrap_server]
+        return [*tool, "--command-config", properties, "add-controller"]
+
+    def removal(self, bootstrap_server: str, node_id: int) -> list[str]:
+        """Give the command of our tool that takes a node out of the voters."""
+        tool = ["metadata-quorum", "--bootstrap-server", bootstrap_server, "remove-controller"]
+        return [*tool, "-i", str(node_id), "-d", self.directory_id(node_id)]
 
     def remove(self, bootstrap_server: str, node_id: int) -> str:
         """Take a node out of the voters with our tool."""
-        return self.run(
-            *("metadata-quorum", "--bootstrap-server", bootstrap_server, "remove-controller"),
-            *("-i", str(node_id), "-d", self.directory_id(node_id)),
-        )
+        return self.run(*self.removal(bootstrap_server, node_id))

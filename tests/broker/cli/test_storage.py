@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from broker.cli.storage import format_new_node, main
+from broker.cli.storage import main
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
@@ -17,6 +17,7 @@ from broker.metadata.image import MetadataImage
 from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
 from broker.security.credentials import SCRAM_SHA_512, credential_from, salted_password
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
+from broker.server.quorum.initial_controllers import format_new_node, read_initial_controllers
 from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.storage.cluster_id import find_cluster_id
 from tests.lib.logs import formatted_voters
@@ -281,7 +282,7 @@ def test_a_controller_is_named_once(tmp_path, capsys):
 def test_a_new_node_is_formatted_with_the_first_controllers_and_then_left_alone(tmp_path):
     config = config_of(write(tmp_path, DYNAMIC))
     first, second = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
-    controllers = f"1@a:19093:{first},2@b:19093:{second}"
+    controllers = read_initial_controllers(f"1@a:19093:{first},2@b:19093:{second}")
     format_new_node(config, CLUSTER, controllers)
     said = read_properties(STORAGE, f"{tmp_path}/a/meta.properties")
     assert (said["cluster.id"], said["directory.id"]) == (CLUSTER, first)
@@ -289,5 +290,5 @@ def test_a_new_node_is_formatted_with_the_first_controllers_and_then_left_alone(
         (1, "a", 19093),
         (2, "b", 19093),
     ]
-    format_new_node(config, "another", f"1@c:19093:{second}")
+    format_new_node(config, "another", read_initial_controllers(f"1@c:19093:{second}"))
     assert read_properties(STORAGE, f"{tmp_path}/a/meta.properties") == said

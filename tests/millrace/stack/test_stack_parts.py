@@ -198,6 +198,34 @@ def test_data_is_that_of_one_cluster(tmp_path: Path) -> None:
     assert ephemeral["cluster_id"] != plan["cluster_id"]
 
 
+def test_controllers_keep_their_ports_and_directories(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "--brokers", "3")
+    assert list(plan["controller_ports"]) == ["1", "2", "3"]
+    remember_cluster(plan)
+    again = planned(tmp_path, "--brokers", "3")
+    for name in ("initial_controllers", "controller_ports"):
+        assert again[name] == plan[name]
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", plan["controller_ports"]["2"]))
+        taken.listen()
+        with pytest.raises(PlanError, match=r"of controller-2 is taken.*\n.*know each other"):
+            planned(tmp_path, "--brokers", "3")
+
+
+def test_data_without_the_controllers_gets_them(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    Path(plan["data_folder"]).mkdir()
+    (Path(plan["data_folder"]) / "cluster").write_text("an-older-cluster-id-00 1\n")
+    found = planned(tmp_path)
+    assert found["cluster_id"] == "an-older-cluster-id-00"
+    assert list(found["controller_ports"]) == ["1"]
+    for damaged in ("only-the-id\n", "id 1\n1@127.0.0.1\n", "id 1\n1@127.0.0.1:x:y\n"):
+        (Path(plan["data_folder"]) / "cluster").write_text(damaged)
+        with pytest.raises(PlanError, match="cannot be read"):
+            planned(tmp_path)
+
+
 def test_no_port_is_given_twice(tmp_path: Path) -> None:
     for _ in range(20):
         plan = planned(tmp_path, "--brokers", "9", "--ephemeral")
