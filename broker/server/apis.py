@@ -10,6 +10,7 @@ from importlib import import_module
 
 from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
+from broker.server.cluster.feature_apis import gated
 from broker.server.network.dispatch import Handler
 
 Row = tuple[str, Callable[[Broker], tuple[object, ...]]]
@@ -188,9 +189,12 @@ APIS: dict[ApiKey, Row] = {
     ),
     ApiKey.SHARE_FETCH: (
         "share.share_fetch",
-        lambda b: (b.config, b.shares, b.parked_fetches, b.metadata, b.metrics, b.loop),
+        lambda b: (
+            *(b.config, b.shares, b.parked_share_fetches),
+            *(b.share_admission, b.metrics, b.loop),
+        ),
     ),
-    ApiKey.SHARE_ACKNOWLEDGE: ("share.share_acknowledge", lambda b: (b.shares, b.metadata)),
+    ApiKey.SHARE_ACKNOWLEDGE: ("share.share_acknowledge", lambda b: (b.shares, b.share_admission)),
     ApiKey.READ_SHARE_GROUP_STATE: ("share_state.read_share_group_state", _share_states),
     ApiKey.WRITE_SHARE_GROUP_STATE: ("share_state.write_share_group_state", _share_states),
     ApiKey.DELETE_SHARE_GROUP_STATE: ("share_state.delete_share_group_state", _share_states),
@@ -220,7 +224,9 @@ def make_handler(broker: Broker, api_key: int) -> Handler | None:
     except (ValueError, KeyError):
         return None
     handle: Handler = handler_class(name)(*parts(broker)).handle
-    return handle if broker.guard is None else broker.guard.guarded(api_key, handle)
+    if broker.guard is not None:
+        handle = broker.guard.guarded(api_key, handle)
+    return gated(api_key, handle, lambda: broker.metadata.image.features)
 
 
 def make_holding_fetch(broker: Broker) -> Handler:

@@ -54,6 +54,7 @@ from broker.server.replication.partitions import Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
+from broker.server.share.admission import Admission
 from broker.server.share.led_share_partition import LedParts
 from broker.server.share.settings import ShareSettings, has_share_groups
 from broker.server.share.share_metrics import ShareMetrics
@@ -140,13 +141,14 @@ class Broker:
 
     def _make_shares(self, parts: PersisterParts) -> None:
         self.share_settings = ShareSettings(self.config.share_leader, self.metadata)
+        self.share_admission = Admission(self.metadata, self.guard)
         self.share_persister = StatePersister(parts)
         self.shares = SharePartitions(
             LedParts(
                 parts.loop,
                 self.clock,
                 self.share_persister,
-                self.parked_fetches,
+                self.parked_share_fetches,
                 self.failures,
                 ShareMetrics(),
                 settings_of=self.share_settings.of,
@@ -198,6 +200,7 @@ class Broker:
         )
         self.flusher = Flusher(loop, self.clock, self.log_directories, self.failures)
         self.parked_fetches = ParkedFetches(loop)
+        self.parked_share_fetches = ParkedFetches(loop)
         self.parked_produces = ParkedWrites(loop)
         self.parked_deletions = ParkedWrites(loop)
         self.fetch_sessions = FetchSessionCache(

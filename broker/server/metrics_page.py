@@ -121,6 +121,7 @@ class _BrokerCollector:
             broker.parked_fetches,
             broker.parked_produces,
             broker.parked_deletions,
+            broker.parked_share_fetches,
         ):
             sizes.add_metric([found.delayed_operation], found.size)
             counts.add_metric([found.delayed_operation], found.operation_count)

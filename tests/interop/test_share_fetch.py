@@ -340,9 +340,15 @@ def test_the_metrics_page_has_kafkas_names(group: Group) -> None:
     page = urlopen(f"{group.broker.http_url}/metrics").read().decode()
     groups = "kafka_server_share_group_metrics_"
     labels = f'group="{group.name}",partition="0",topic="{group.topic}"'
-    assert f"kafka_server_share_partition_metrics_in_flight_message_count{{{labels}}} 5.0" in page
+    partitions = "kafka_server_share_partition_metrics_"
+    assert f"{partitions}in_flight_message_count{{{labels}}} 5.0" in page
+    assert f"{partitions}in_flight_batch_message_count_sum{{{labels}}} 10.0" in page
     for name in (
         'kafka_server_share_group_metrics_record_acknowledgements_total{ack_type="Accept"}',
+        f"{partitions}fetch_lock_time_ms_count{{{labels}}} 1.0",
+        f"{partitions}fetch_lock_ratio_sum{{{labels}}} 100.0",
+        'num_delayed_operations{delayed_operation="ShareFetch"} 0.0',
+        "kafka_server_delayed_share_fetch_metrics_expires_total",
         "kafka_server_share_session_cache_share_sessions_count 1.0",
         f'{groups}topic_partitions_acquire_time_ms_count{{group="{group.name}"}} 1.0',
         f'{groups}request_topic_partitions_fetch_ratio_sum{{group="{group.name}"}} 100.0',

@@ -5,20 +5,28 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from typing import cast
 from urllib.request import urlopen
 
 import confluent_kafka
 import pytest
 
 from broker.cli import share_groups
+from broker.errors import ErrorCode
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import describe_share_group_offsets as describing
 from millrace.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
+from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
 JOBS = 20
+AT_ONCE_SECONDS = 5
+"""Far less than the time for which a coordinator that moves is waited for."""
 GROUPS = f"{TOOLS}.consumer.group.ShareGroupCommand"
 CONSUMER = f"{TOOLS}.consumer.ConsoleShareConsumer"
 
@@ -249,12 +257,40 @@ def test_the_metrics_of_the_coordinators_have_kafkas_names(broker: LocalBroker) 
         f'{groups}_metrics_share_group_count{{state="stable"}} 1.0',
         f'{groups}_metrics_share_group_count{{state="empty"}} 0.0',
         f"{states}_metrics_write_latency_count",
+        f"{states}_metrics_write_latency_avg",
     ):
         assert line in page, line
     # A first epoch for the member, and one for the partition that has got its state.
     assert number(page, f"{groups}_metrics_share_group_rebalance_total") == 2
     # The leader of the partition has written where it begins.
     assert number(page, f"{states}_metrics_write_total") >= 1
+
+
+def test_the_offsets_of_a_cluster_without_share_groups_are_known_at_once() -> None:
+    with LocalBroker() as broker, RawConnection(broker.bootstrap_servers) as connection:
+        broker.create_topic("jobs", 2)
+        connection.find_coordinator("packers")
+        topic = describing.DescribeShareGroupOffsetsRequestTopic(
+            topic_name="jobs", partitions=[0, 1]
+        )
+        group = describing.DescribeShareGroupOffsetsRequestGroup(group_id="packers", topics=[topic])
+        began = time.monotonic()
+        response = cast(
+            describing.DescribeShareGroupOffsetsResponse,
+            connection.ask(
+                ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+                1,
+                describing.DescribeShareGroupOffsetsRequest(groups=[group]),
+            ),
+        )
+        assert time.monotonic() - began < AT_ONCE_SECONDS
+        (described,) = response.groups
+        assert described.error_code == ErrorCode.NONE, described
+        (of_topic,) = described.topics
+        assert [
+            (each.partition_index, each.start_offset, each.lag, each.error_code)
+            for each in of_topic.partitions
+        ] == [(0, -1, -1, ErrorCode.NONE), (1, -1, -1, ErrorCode.NONE)]
 
 
 def number(page: str, name: str) -> float:

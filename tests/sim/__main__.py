@@ -16,12 +16,15 @@ from typing import NamedTuple
 
 import pytest
 
+from broker.coordinator.group import pieces
 from tests.sim import (
     consumer_group_mutations,
     group_mutations,
     quorum_mutations,
     replica_mutations,
+    share_group_mutations,
     share_mutations,
+    share_state_mutations,
     streams_group_mutations,
     transaction_data_mutations,
     transaction_mutations,
@@ -33,6 +36,9 @@ from tests.sim.group_world import play as play_groups
 from tests.sim.migrating_group_world import MigratingGroupWorld
 from tests.sim.quorum_cluster import QuorumSimulation
 from tests.sim.replica_cluster import NoProgress, ReplicaSimulation
+from tests.sim.share_group_world import ShareGroupWorld
+from tests.sim.share_state_world import EVENT_COUNT as STATE_EVENT_COUNT
+from tests.sim.share_state_world import ShareStateWorld
 from tests.sim.share_world import STEP_COUNT as SHARE_STEP_COUNT
 from tests.sim.share_world import ShareWorld
 from tests.sim.streams_group_world import StreamsGroupWorld
@@ -101,6 +107,21 @@ def play_shares(seed: int) -> int:
     return world.scheduler.event_count
 
 
+def play_share_groups(seed: int) -> int:
+    """Play the members and the coordinator of a share group; every other one in small steps."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if seed % 2:
+            monkeypatch.setattr(pieces, "COST_AT_ONCE", 1)
+        ShareGroupWorld(seed=seed).run(EVENT_COUNT)
+    return EVENT_COUNT
+
+
+def play_share_states(seed: int) -> int:
+    """Play one share coordinator's shard, held against a model."""
+    ShareStateWorld(seed).run(STATE_EVENT_COUNT)
+    return STATE_EVENT_COUNT
+
+
 SIMULATIONS: dict[str, Callable[[int], int]] = {
     "replication": play_replication,
     "quorum": play_quorum,
@@ -111,6 +132,8 @@ SIMULATIONS: dict[str, Callable[[int], int]] = {
     "transactions": play_transactions,
     "transaction-data": play_transaction_data,
     "shares": play_shares,
+    "share-groups": play_share_groups,
+    "share-states": play_share_states,
 }
 PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]] = [
     *((play_replication, each) for each in replica_mutations.MUTATIONS),
@@ -122,6 +145,8 @@ PLANTED: list[tuple[Callable[[int], int], Callable[[pytest.MonkeyPatch], None]]]
     *((play_transactions, each) for each in transaction_mutations.MUTATIONS),
     *((play_transaction_data, each) for each in transaction_data_mutations.MUTATIONS),
     *((play_shares, each) for each in share_mutations.MUTATIONS),
+    *((play_share_groups, each) for each in share_group_mutations.MUTATIONS),
+    *((play_share_states, each) for each in share_state_mutations.MUTATIONS),
 ]
 # A history of the quorum takes about as long as three of the others.
 SEEDS_FOR_ONE = {"quorum": 4, "changing-quorum": 4}

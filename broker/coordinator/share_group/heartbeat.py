@@ -19,6 +19,7 @@ from broker.coordinator.share_group.initialization import maybe_initialize
 from broker.coordinator.share_group.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
+    MAX_MEMBER_ID_CHARACTERS,
     ShareMember,
     ShareSubscription,
 )
@@ -87,7 +88,9 @@ def validate(step: Step, context: RequestContext, request: ShareGroupHeartbeatRe
     """Raise INVALID_REQUEST or the like for a request that is wrong in every state of a group."""
     step.validate_share_groups()
     problems = {
-        "MemberId can't be empty.": not request.member_id,
+        "Invalid member id in the request.": not (
+            0 < len(request.member_id) <= MAX_MEMBER_ID_CHARACTERS
+        ),
         "GroupId can't be empty.": not request.group_id,
         "RackId can't be empty.": request.rack_id == "",
         "SubscribedTopicNames must be set in first request.": request.member_epoch == JOIN_EPOCH

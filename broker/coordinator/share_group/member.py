@@ -10,6 +10,8 @@ from broker.coordinator.consumer_group.member import Assignment
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
+MAX_MEMBER_ID_CHARACTERS = 36
+"""The length of a UUID, which is what clients choose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,20 @@
 A call is about many partitions of one group. Each coordinator's broker gets one request with its
 partitions; those whose coordinator moves, or does not answer, are asked for again after a pause
 that doubles, for at most `RETRY_MS`. Each of the requests may be repeated.
+
+As long as the cluster has no `__share_group_state`, no share-partition has state: a summary says so
+at once, and there is nothing to delete.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 from broker.coordinator.partitioning import partition_for
 from broker.coordinator.share_group.initialization import InitializeState
-from broker.coordinator.share_state.state import NO_EPOCH, SharePartitionKey
+from broker.coordinator.share_state.state import NO_EPOCH, UNINITIALIZED, SharePartitionKey
 from broker.errors import ErrorCode
 from broker.metadata.topic_names import SHARE_GROUP_STATE
 from broker.protocol.message import Message
@@ -53,6 +57,8 @@ class _Api(NamedTuple):
     topic: Callable[..., Any]
     version: int
     result: Callable[..., Any]
+    without_state: Callable[..., Any] | None
+    """The result while no share-partition of the cluster has state; None if it has to be begun."""
 
 
 INITIALIZE = _Api(
@@ -60,18 +66,23 @@ INITIALIZE = _Api(
     initialize_share_group_state.InitializeStateData,
     0,
     initialize_share_group_state.PartitionResult,
+    without_state=None,
 )
 DELETE = _Api(
     delete_share_group_state.DeleteShareGroupStateRequest,
     delete_share_group_state.DeleteStateData,
     0,
     delete_share_group_state.PartitionResult,
+    without_state=delete_share_group_state.PartitionResult,
 )
 SUMMARIZE = _Api(
     read_share_group_state_summary.ReadShareGroupStateSummaryRequest,
     read_share_group_state_summary.ReadStateSummaryData,
     1,
     read_share_group_state_summary.PartitionResult,
+    without_state=partial(
+        read_share_group_state_summary.PartitionResult, start_offset=UNINITIALIZED
+    ),
 )
 
 
@@ -125,6 +136,11 @@ class ShareStateCalls:
         self.loop.call_soon(call.attempt)
         return done
 
+    @property
+    def has_coordinators(self) -> bool:
+        """Return whether the topic of the share coordinators exists."""
+        return SHARE_GROUP_STATE in self._metadata.image.topics.by_name
+
     def coordinator_of(self, group_id: str, place: Place) -> int | None:
         """Return the broker that has the state of a partition, as far as this node knows."""
         topic = self._metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
@@ -168,6 +184,10 @@ class _Call:
     def attempt(self) -> None:
         """Ask for everything that has no result."""
         self._timer = None
+        without_state = self._api.without_state
+        if without_state is not None and not self._calls.has_coordinators:
+            self._end_with(without_state)
+            return
         by_broker: dict[int, dict[Place, Any]] = {}
         for place, entry in self._open.items():
             broker_id = self._calls.coordinator_of(self._group_id, place)
@@ -214,12 +234,18 @@ class _Call:
             self._timer = self._calls.loop.call_later(self._pause_ms / 1000, self.attempt)
             self._pause_ms = min(MAX_PAUSE_MS, 2 * self._pause_ms)
             return
-        for place in self._open:
-            self._results[place] = self._api.result(
-                partition=place[1],
+        self._end_with(
+            partial(
+                self._api.result,
                 error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE,
                 error_message="The share coordinator does not answer.",
             )
+        )
+
+    def _end_with(self, result: Callable[..., Any]) -> None:
+        """End the call, with this result for each partition that has none."""
+        for place in self._open:
+            self._results[place] = result(partition=place[1])
         self._calls.forget(self)
         self._done.done(self._results)
 

@@ -59,6 +59,11 @@ def share_state_families(metrics: ShareStateMetrics) -> "list[Metric]":
             sum_value=metrics.write_ms,
         ),
         GaugeMetricFamily(
+            f"{_PREFIX}write_latency_avg",
+            "The mean of them",
+            metrics.write_ms / metrics.request_count if metrics.request_count else 0,
+        ),
+        GaugeMetricFamily(
             f"{_PREFIX}write_latency_max", "The longest of them", metrics.max_write_ms
         ),
         pruned,

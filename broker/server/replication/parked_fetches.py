@@ -106,6 +106,11 @@ class ParkedFetches:
     def __len__(self) -> int:
         return len(self._parked)
 
+    @property
+    def place_count(self) -> int:
+        """The number of places where fetches wait, each fetch counted by itself."""
+        return sum(len(fetch.partitions) for fetch in self._parked)
+
     def park(self, fetch: ParkedFetch, wait_ms: int) -> None:
         """Let a fetch wait for records, at most `wait_ms`."""
         self._parked.add(fetch)

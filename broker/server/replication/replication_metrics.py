@@ -171,13 +171,19 @@ def purgatories(
     fetches: ParkedFetches,
     produces: ParkedWrites,
     deletions: ParkedWrites,
+    share_fetches: ParkedFetches,
 ) -> list[Purgatory]:
-    """Count the waiting requests, as Kafka's DelayedOperationPurgatory does."""
+    """Count the waiting requests, as Kafka's DelayedOperationPurgatory does.
+
+    A ShareFetch waits at each share-partition, and at its partition as a Fetch does.
+    """
     here = list(partitions)
     led = [partition.leader for partition in here if partition.leader is not None]
     fetch_size = sum(len(each.parked) + len(each.parked_followers) for each in here)
+    share_size = share_fetches.place_count // 2
     return [
-        Purgatory("Fetch", len(fetches), fetch_size),
+        Purgatory("Fetch", len(fetches), fetch_size - share_size),
+        Purgatory("ShareFetch", len(share_fetches), share_size),
         Purgatory("Produce", len(produces), sum(len(leader.waits) for leader in led)),
         Purgatory("DeleteRecords", len(deletions), sum(len(leader.deletions) for leader in led)),
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from broker.errors import ErrorCode, KafkaError
 from broker.server.network.later import Later, Steps
+from broker.server.share.admission import denial
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acknowledgement import (
     Acknowledgement,
@@ -43,20 +44,25 @@ class Acknowledging:
         self._results: Results = {}
         self._waiting: dict[PartitionKey, tuple[Later, Sequence[Acknowledgement]]] = {}
 
-    def begin(self) -> Steps[None]:
-        """Begin with all of them, a number of partitions in each step."""
+    def begin(self, denied: frozenset[bytes]) -> Steps[None]:
+        """Begin with all of them, a number of partitions in each step.
+
+        Partitions of topics that are `denied` to the member are refused.
+        """
         for number, (key, of_partition) in enumerate(self._batches.items(), 1):
             try:
-                self._begin(key, of_partition)
+                self._begin(key, of_partition, is_denied=key[0] in denied)
             except KafkaError as error:
                 self._results[key] = error
             if not number % PARTITIONS_PER_STEP:
                 yield None
 
-    def _begin(self, key: PartitionKey, batches: Sequence[Batch]) -> None:
+    def _begin(self, key: PartitionKey, batches: Sequence[Batch], *, is_denied: bool) -> None:
         topic = self._shares.name_of(key)
         metrics = self._shares.metrics
         validate_batches(batches, may_renew=self._may_renew)
+        if is_denied:
+            raise denial()
         if not batches:
             self._results[key] = None
             return

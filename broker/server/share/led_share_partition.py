@@ -25,7 +25,7 @@ from broker.server.network.later import Later, happened
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.partitions import Partition
 from broker.server.share.initial_offset import initial_offset
-from broker.server.share.share_metrics import ShareMetrics
+from broker.server.share.share_metrics import PartitionFigures, ShareMetrics
 from broker.server.share.state_persister import StatePersister
 from broker.server.share.state_requests import Refusal, Result
 from broker.server.storage.failures import StorageFailures
@@ -85,7 +85,7 @@ class LedSharePartition:
         "_timer",
         "_timer_ms",
         "_writing",
-        "expired_count",
+        "figures",
         "key",
         "leader_epoch",
         "on_idle",
@@ -111,8 +111,7 @@ class LedSharePartition:
         self.parked: dict[ParkedFetch, None] = {}
         self.parked_followers: dict[ParkedFetch, None] = {}
         """Always empty: a member is no replica."""
-        self.expired_count = 0
-        """The records whose lock has ended."""
+        self.figures = PartitionFigures()
         self._loading_since_ms = parts.clock.now_ms()
         self.on_idle: list[Callable[[], None]] = []
         self._pending: list[_Pending] = []
@@ -183,6 +182,8 @@ class LedSharePartition:
         share = self._active()
         now_ms = self._parts.clock.now_ms()
         acquired = share.acquire(demand, batches, self.settings.policy, now_ms)
+        for start, end, _ in acquired:
+            self.figures.batch_records.add(end - start)
         if acquired:
             self._arm(now_ms + self.settings.policy.record_lock_duration_ms)
         return acquired
@@ -294,7 +295,7 @@ class LedSharePartition:
             return
         change = share.expire(self.settings.policy, self._parts.clock.now_ms())
         if change is not None:
-            self.expired_count += sum(
+            self.figures.expired_count += sum(
                 batch.end_offset - batch.start_offset for batch in change.batches
             )
             self._write_later(_Pending(change.batches, change, None), share)

@@ -23,6 +23,32 @@ class Sum:
         self.total += value
 
 
+class PartitionFigures:
+    """The counters of one share-partition."""
+
+    __slots__ = ("_released_seconds", "batch_records", "expired_count", "lock_ms", "lock_ratio")
+
+    def __init__(self) -> None:
+        self.expired_count = 0
+        """The records whose lock has ended."""
+        self.batch_records = Sum()
+        """The numbers of records that were acquired together."""
+        self.lock_ms = Sum()
+        """The milliseconds for which it was read and acquired, each time by one fetch."""
+        self.lock_ratio = Sum()
+        """That time as a percentage of the time since the fetch before."""
+        self._released_seconds: float | None = None
+
+    def note_fetch(self, began_seconds: float, ended_seconds: float) -> None:
+        """Count a fetch that had the share-partition to itself between these times."""
+        held = ended_seconds - began_seconds
+        released = self._released_seconds
+        since = held if released is None else ended_seconds - released
+        self.lock_ms.add(1000 * held)
+        self.lock_ratio.add(100 * held / since if since > 0 else 100)
+        self._released_seconds = ended_seconds
+
+
 class ShareMetrics:
     """Counters that only ever grow."""
 
@@ -30,6 +56,7 @@ class ShareMetrics:
         "acknowledged",
         "acquire_ms",
         "acquire_ratio",
+        "expired_fetch_count",
         "failed_acknowledgements",
         "failed_fetches",
         "load_count",
@@ -50,6 +77,8 @@ class ShareMetrics:
         """By group, the time from a ShareFetch to its records."""
         self.acquire_ratio: dict[str, Sum] = {}
         """By group, the percentage of a ShareFetch's partitions that had records."""
+        self.expired_fetch_count = 0
+        """ShareFetches that waited as long as they could."""
         self.load_count = 0
         self.load_ms = 0
         """Share-partitions that were loaded, and the time of that."""

@@ -4,16 +4,20 @@ kafka_server_share_group_metrics_<name>      RecordAcknowledgementsPerSec by ack
                                              PartitionLoadTimeMs, and by group
                                              RequestTopicPartitionsFetchRatio and
                                              TopicPartitionsAcquireTimeMs
-kafka_server_share_partition_metrics_<name>  InFlightMessageCount, InFlightBatchCount and
-                                             AcquisitionLockTimeoutPerSec, of each share-partition
+kafka_server_share_partition_metrics_<name>  InFlightMessageCount, InFlightBatchCount,
+                                             InFlightBatchMessageCount, FetchLockTimeMs,
+                                             FetchLockRatio and AcquisitionLockTimeoutPerSec, of
+                                             each share-partition
+kafka_server_delayed_share_fetch_metrics_<name>
+                                             ExpiresPerSec
 kafka_server_share_session_cache_<name>      ShareSessionsCount, SharePartitionsCount,
                                              ShareSessionEvictionsPerSec
 kafka_server_broker_topic_metrics_<name>     TotalShareFetchRequestsPerSec and
                                              TotalShareAcknowledgementRequestsPerSec by topic, and
                                              Failed... for both
 
-A counter stands for a rate: Prometheus computes the rate. Kafka's metrics of the fetch lock are not
-here, because there is no such lock.
+A counter stands for a rate: Prometheus computes the rate. A share-partition needs no fetch lock: a
+fetch reads and acquires in one step. The time of that step is what others would wait for a lock.
 """
 
 from collections import Counter
@@ -32,6 +36,7 @@ _GROUPS = "kafka_server_share_group_metrics_"
 _PARTITIONS = "kafka_server_share_partition_metrics_"
 _SESSIONS = "kafka_server_share_session_cache_"
 _TOPICS = "kafka_server_broker_topic_metrics_"
+_LABELS = ("group", "topic", "partition")
 
 
 class ShareCollector:
@@ -92,7 +97,7 @@ class ShareCollector:
         ]
 
     def _partition_families(self) -> list[Metric]:
-        labels = ["group", "topic", "partition"]
+        labels = list(_LABELS)
         messages = GaugeMetricFamily(
             f"{_PARTITIONS}in_flight_message_count", "Records in flight", labels=labels
         )
@@ -104,14 +109,29 @@ class ShareCollector:
         expired = CounterMetricFamily(
             f"{_PARTITIONS}acquisition_lock_timeout", "Records whose lock ended", labels=labels
         )
+        together = _of_partition(
+            "in_flight_batch_message_count", "The numbers of records that were acquired together"
+        )
+        lock_times = _of_partition(
+            "fetch_lock_time_ms", "The time for which one fetch read and acquired"
+        )
+        lock_ratios = _of_partition(
+            "fetch_lock_ratio", "That time as a percentage of the time since the fetch before"
+        )
         for led in self._shares:
             topic, number = led.partition.topic_partition
-            values = [led.key.group_id, topic, str(number)]
+            values, figures = [led.key.group_id, topic, str(number)], led.figures
             share = led.share
             messages.add_metric(values, 0 if share is None else share.record_count)
             batches.add_metric(values, 0 if share is None else len(share.runs))
-            expired.add_metric(values, led.expired_count)
-        return [messages, batches, expired]
+            expired.add_metric(values, figures.expired_count)
+            for family, found in (
+                (together, figures.batch_records),
+                (lock_times, figures.lock_ms),
+                (lock_ratios, figures.lock_ratio),
+            ):
+                family.add_metric(values, found.count, found.total)
+        return [messages, batches, expired, together, lock_times, lock_ratios]
 
     def _session_families(self) -> list[Metric]:
         sessions = self._shares.sessions
@@ -127,7 +147,16 @@ class ShareCollector:
                 "Share sessions that ended with their connection",
                 sessions.eviction_count,
             ),
+            CounterMetricFamily(
+                "kafka_server_delayed_share_fetch_metrics_expires",
+                "ShareFetches that waited as long as they could",
+                self._shares.metrics.expired_fetch_count,
+            ),
         ]
+
+
+def _of_partition(name: str, text: str) -> SummaryMetricFamily:
+    return SummaryMetricFamily(f"{_PARTITIONS}{name}", text, labels=_LABELS)
 
 
 def _by_group(name: str, text: str, sums: dict[str, Sum]) -> Metric:

@@ -13,12 +13,11 @@ from broker.protocol.messages.share_acknowledge import (
     ShareAcknowledgeTopicResponse,
 )
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
-from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.handlers.share.leaders import tell_leaders
-from broker.server.handlers.share.validation import member_of, require_share_groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.share.acknowledging import Acknowledging, Results, batches_in
+from broker.server.share.admission import Admission
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.session import FINAL_EPOCH, PartitionKey
 
@@ -28,20 +27,18 @@ FIRST_VERSION_WITH_RENEWALS = 2
 class ShareAcknowledge:
     """See the module."""
 
-    def __init__(self, shares: SharePartitions, metadata: ClusterMetadata) -> None:
+    def __init__(self, shares: SharePartitions, share_admission: Admission) -> None:
         self._shares = shares
-        self._metadata = metadata
+        self._admission = share_admission
 
     def handle(self, context: RequestContext, request: ShareAcknowledgeRequest) -> Steps[Answer]:
         """Answer when the acknowledgements are stored."""
-        require_share_groups(self._metadata)
-        member = member_of(request)
+        member = self._admission.member_of(request)
         session = self._shares.sessions.resume(member, request.share_session_epoch)
         renews = context.api_version >= FIRST_VERSION_WITH_RENEWALS and request.is_renew_ack
-        acknowledging = Acknowledging(
-            self._shares, member, batches_in(request.topics), may_renew=renews
-        )
-        yield from acknowledging.begin()
+        batches = batches_in(request.topics)
+        acknowledging = Acknowledging(self._shares, member, batches, may_renew=renews)
+        yield from acknowledging.begin(self._admission.denied(context, batches))
         results = yield from acknowledging.results()
         if request.share_session_epoch == FINAL_EPOCH:
             self._shares.close(session)
@@ -63,7 +60,9 @@ class ShareAcknowledge:
                 topics[topic_id] = ShareAcknowledgeTopicResponse(topic_id=topic_id)
             topics[topic_id].partitions.append(answer)
         listener_name = context.connection.peer.listener_name
-        addresses = tell_leaders(self._metadata, listener_name, misdirected, LeaderIdAndEpoch)
+        addresses = tell_leaders(
+            self._admission.metadata, listener_name, misdirected, LeaderIdAndEpoch
+        )
         settings = self._shares.settings_of(group_id)
         return ShareAcknowledgeResponse(
             acquisition_lock_timeout_ms=settings.policy.record_lock_duration_ms,

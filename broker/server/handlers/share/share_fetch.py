@@ -11,6 +11,7 @@ records of its share-partitions that become available.
 
 import asyncio
 from collections.abc import Iterable
+from itertools import chain
 
 from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
@@ -23,10 +24,8 @@ from broker.protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
-from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.handlers.share.leaders import tell_leaders
 from broker.server.handlers.share.share_read import ShareRead, Wanted
-from broker.server.handlers.share.validation import member_of, require_share_groups
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
@@ -38,6 +37,7 @@ from broker.server.share.acknowledging import (
     batches_in,
     has_batches,
 )
+from broker.server.share.admission import Admission, denial
 from broker.server.share.log_slice import NO_RECORDS
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Demand
@@ -54,22 +54,21 @@ class ShareFetch:
         self,
         config: BrokerConfig,
         shares: SharePartitions,
-        parked_fetches: ParkedFetches,
-        metadata: ClusterMetadata,
+        parked_share_fetches: ParkedFetches,
+        share_admission: Admission,
         metrics: Metrics,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._max_fetch_bytes = config.max_fetch_bytes
         self._shares = shares
-        self._parked_fetches = parked_fetches
-        self._metadata = metadata
+        self._parked_fetches = parked_share_fetches
+        self._admission = share_admission
         self._metrics = metrics
         self._loop = loop
 
     def handle(self, context: RequestContext, request: ShareFetchRequest) -> Steps[Answer]:
         """Answer when the acknowledgements are stored, and there are records or no time left."""
-        require_share_groups(self._metadata)
-        member = member_of(request)
+        member = self._admission.member_of(request)
         renews = context.api_version >= FIRST_VERSION_WITH_RENEWALS and request.is_renew_ack
         if renews:
             _validate_renewal(request)
@@ -82,13 +81,14 @@ class ShareFetch:
             # Otherwise a client would ask again at once, and for ever.
             yield self._pause(request.max_wait_ms)
             raise
+        denied = self._admission.denied(context, chain(session.partitions, batches))
         acknowledged = {key: found for key, found in batches.items() if found}
         acknowledging = Acknowledging(self._shares, member, acknowledged, may_renew=renews)
-        yield from acknowledging.begin()
+        yield from acknowledging.begin(denied)
         read = ShareRead(self._shares, member.group_id, self._wanted(request, member))
         is_last = request.share_session_epoch == FINAL_EPOCH
         if not is_last and not renews and request.max_records > 0 and request.max_bytes > 0:
-            yield from self._fetch(request, session, read)
+            yield from self._fetch(request, session, read, denied)
         results = yield from acknowledging.results()
         response = self._answer(context, request, session, read, results)
         if is_last:
@@ -144,11 +144,20 @@ class ShareFetch:
         )
 
     def _fetch(
-        self, request: ShareFetchRequest, session: ShareSession, read: ShareRead
+        self,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        read: ShareRead,
+        denied: frozenset[bytes],
     ) -> Steps[None]:
         """Acquire records; wait for them, if there are too few bytes and time is left."""
         began_ms = self._shares.now_ms()
         keys = session.rotated(request.share_session_epoch)
+        if denied:
+            for key in keys:
+                if key[0] in denied:
+                    read.refuse(key, denial())
+            keys = [key for key in keys if key[0] not in denied]
         yield from read.open(keys)
         yield from self._wait_for_records(request, read)
         self._shares.metrics.note_acquired(
@@ -172,6 +181,7 @@ class ShareFetch:
         while True:
             is_final: bool = yield parked
             if read.run(is_final=is_final) or is_final:
+                self._shares.metrics.expired_fetch_count += is_final
                 parked.end()
                 return
             parked.wait_on()
@@ -218,7 +228,9 @@ class ShareFetch:
             if not SAYS_WHO_LEADS.isdisjoint((answer.error_code, answer.acknowledge_error_code))
         ]
         listener_name = context.connection.peer.listener_name
-        for address in tell_leaders(self._metadata, listener_name, misdirected, LeaderIdAndEpoch):
+        for address in tell_leaders(
+            self._admission.metadata, listener_name, misdirected, LeaderIdAndEpoch
+        ):
             response.node_endpoints.append(NodeEndpoint(**address._asdict()))
         return response
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.share_fetch import AcquiredRecords, PartitionData
 from broker.records.errors import CorruptBatch
+from broker.server.clock import monotonic_seconds
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition
@@ -27,6 +28,7 @@ KNOWN_TO_CLIENTS = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.CORRUPT_MESSAGE,
     }
 )
@@ -77,7 +79,7 @@ class ShareRead:
             try:
                 self.led[key] = self._shares.get(self._group_id, key)
             except KafkaError as error:
-                self._refuse(key, error)
+                self.refuse(key, error)
                 self._is_enough |= error.code in SAYS_WHO_LEADS
         self._is_enough |= not self.led
         metrics = self._shares.metrics
@@ -107,7 +109,7 @@ class ShareRead:
     def _is_ready(self, key: PartitionKey, led: LedSharePartition) -> bool:
         if led.state is LedState.ENDED:
             assert led.refusal is not None, key
-            self._refuse(key, led.refusal)
+            self.refuse(key, led.refusal)
             self._is_enough = True
             return False
         led.follow_log_start()
@@ -139,15 +141,16 @@ class ShareRead:
 
     def _acquire(self, key: PartitionKey, max_bytes: int, most: int) -> int:
         """Acquire records of one share-partition; return how many."""
-        led = self.led[key]
+        led, began = self.led[key], monotonic_seconds()
         try:
             found = self._read(led, max_bytes, most)
             acquired = led.acquire(self._wanted.demand._replace(max_records=most), found.batches)
             records = found.records(acquired)
         except (KafkaError, CorruptBatch, OSError) as error:
-            self._refuse(key, self._refusal_of(led, error))
+            self.refuse(key, self._refusal_of(led, error))
             self._is_enough = True
             return 0
+        led.figures.note_fetch(began, monotonic_seconds())
         if not acquired:
             return 0
         self._is_enough = True
@@ -186,7 +189,8 @@ class ShareRead:
             return NOTHING_READ
         return slice_of(parts[0], share.end_offset + most, aborted)
 
-    def _refuse(self, key: PartitionKey, error: KafkaError) -> None:
+    def refuse(self, key: PartitionKey, error: KafkaError) -> None:
+        """Answer a partition with an error, and read no more of it."""
         code = error.code if error.code in KNOWN_TO_CLIENTS else ErrorCode.UNKNOWN_SERVER_ERROR
         self.answers[key] = PartitionData(
             partition_index=key[1],

@@ -154,6 +154,7 @@ def test_the_session_lives_on_in_a_new_coordinator(world) -> None:
     [
         {"group_id": ""},
         {"member_id": ""},
+        {"member_id": "m" * 37},
         {"rack_id": ""},
         {"member_epoch": -2},
         {"member_epoch": 0, "subscribed_topic_names": None},

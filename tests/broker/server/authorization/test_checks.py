@@ -210,7 +210,8 @@ CLUSTER = "kafka-cluster"
         (ApiKey.LIST_CONFIG_RESOURCES, 1, [(C, AclOperation.DESCRIBE_CONFIGS)]),
         (ApiKey.SHARE_GROUP_HEARTBEAT, 1, [(G, R), (T, D)]),
         (ApiKey.STREAMS_GROUP_HEARTBEAT, 0, [(G, R), (T, D)]),
-        (ApiKey.SHARE_ACKNOWLEDGE, 2, [(G, R), (T, R)]),
+        (ApiKey.SHARE_FETCH, 2, [(G, R)]),
+        (ApiKey.SHARE_ACKNOWLEDGE, 2, [(G, R)]),
         (ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, [(G, R), (T, R)]),
         (ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, [(G, AclOperation.DELETE), (T, R)]),
         (ApiKey.READ_SHARE_GROUP_STATE, 0, [(C, AclOperation.CLUSTER_ACTION)]),
@@ -261,20 +262,6 @@ def test_a_session_forgets_no_right_that_was_taken_away() -> None:
         for partition in topic.partitions:
             assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
             assert partition.records == b""
-
-
-def test_a_share_session_forgets_no_right_that_was_taken_away() -> None:
-    request = sample(request_class(ApiKey.SHARE_FETCH), 2)
-    request.topics = []
-    verdict = CHECKS[ApiKey.SHARE_FETCH](access((G, NAME, R)), request, 2)
-    assert isinstance(verdict, Narrowed)
-    answer = sample(response_class(ApiKey.SHARE_FETCH), 2)
-    verdict.complete(answer)
-    for topic in answer.responses:
-        for partition in topic.partitions:
-            assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            assert partition.records == b""
-            assert partition.acquired_records == []
 
 
 def test_offset_fetch_answers_what_is_allowed_and_what_is_not() -> None:

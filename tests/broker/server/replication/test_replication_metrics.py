@@ -4,6 +4,7 @@ from broker.errors import ErrorCode
 from broker.protocol.messages.fetch import PartitionData
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.metrics import Metrics
+from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.replication_metrics import (
     assignment_numbers,
     purgatories,
@@ -64,15 +65,19 @@ def test_who_waits_is_counted_by_what_for():
     node.delete_records(1)
     node.fetch(1)
     node.follow(2, 1, wait_ms=500)
-    parked = (node.parked_fetches, node.parked_produces, node.parked_deletions)
+    shares = ParkedFetches(node.loop)
+    parked = (node.parked_fetches, node.parked_produces, node.parked_deletions, shares)
+    for_shares = ParkedFetch(shares, [node.partition, ServedReplica().partition], 1)
+    shares.park(for_shares, 500)
     found = purgatories(list(node.partitions), *parked)
     assert [tuple(each) for each in found] == [
         ("Fetch", 2, 2),
+        ("ShareFetch", 1, 1),
         ("Produce", 1, 1),
         ("DeleteRecords", 1, 1),
     ]
     node.loop.advance(60_000)
-    assert [each.operation_count for each in purgatories(list(node.partitions), *parked)] == [0] * 3
+    assert [each.operation_count for each in purgatories(list(node.partitions), *parked)] == [0] * 4
 
 
 def test_a_follower_that_is_fenced_fetches_no_more():
