@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import TextIO
 
-from broker.cli.ending import run_tool
 from broker.cli.examples import EXAMPLES
+from millrace.ending import end_at_once_when_interrupted, run_tool, run_until_closed
 
 COMMANDS = {
     "start": "start a broker node",
@@ -59,6 +60,7 @@ def main(arguments: list[str]) -> int:
         print(f"millrace broker: no command {name!r}{meant}\n", file=sys.stderr)  # noqa: T201 - the command line's
         _print_usage(sys.stderr)
         return 2
+    end_at_once_when_interrupted()
     module = import_module(f"broker.cli.{name.replace('-', '_')}")
     tool: Callable[[list[str]], int] = module.main
     # A node stops by itself when it is told to.
@@ -75,4 +77,4 @@ def _print_usage(to: TextIO) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_until_closed(partial(main, sys.argv[1:])))

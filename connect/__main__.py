@@ -6,6 +6,7 @@ All other commands send requests to a worker.
 import sys
 
 from connect.client.arguments import parse_arguments
+from millrace.ending import run_until_closed
 
 
 def main() -> int:
@@ -21,4 +22,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_closed(main))

@@ -137,7 +137,9 @@ def _become(job: Job, standard: list[int]) -> None:
     os.environ.update(job.environment)
     time.tzset()
     sys.argv = [job.module, *job.arguments]
-    setproctitle(" ".join(["python", "-m", *sys.argv]))
+    title = " ".join(["python", "-m", *sys.argv])
+    # An argument may be a path whose bytes are no UTF-8, which a title has to be.
+    setproctitle(title.encode(errors="replace").decode())
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
 from millrace.command_parser import CommandParser
 from millrace.connect.errors import ConfigException, KafkaException
+from millrace.ending import run_until_closed
 from millrace.security.access import add_option, kafka_access, read_client_file
 from millrace.security.http_server import add_http_option, check_listener, http_security
 from millrace.security.translation import ClientSettingsError
@@ -163,4 +164,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_closed(main))

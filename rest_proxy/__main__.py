@@ -10,6 +10,7 @@ from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
+from millrace.ending import run_until_closed
 from millrace.security.translation import ClientSettingsError
 from rest_proxy.app import build_app
 from rest_proxy.proxy import Proxy
@@ -62,4 +63,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_until_closed(main))

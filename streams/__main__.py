@@ -22,6 +22,7 @@ from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
 from common.process.tasks import spawn
+from millrace.ending import run_until_closed
 from streams.app import Topologies, build_app
 from streams.around_faust.delivery import AWAY
 from streams.settings import Settings
@@ -156,7 +157,7 @@ async def _stop_parts(current: Topologies) -> None:
         log.exception("app did not stop cleanly")
 
 
-def main() -> None:
+def main() -> int:
     settings = read_settings(
         Settings,
         "millrace streams",
@@ -172,7 +173,8 @@ def main() -> None:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:
         sys.exit(str(error))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_until_closed(main))

@@ -19,10 +19,10 @@ from broker.cli.arguments import (
 from broker.cli.clients.formatters import Formatter, make_formatter
 from broker.cli.clients.printing import add_printing_arguments, consumed, formatter_properties
 from broker.cli.clients.settings import collect_settings
-from broker.cli.ending import INTERRUPTED
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
+from millrace.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

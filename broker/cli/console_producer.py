@@ -21,10 +21,10 @@ from broker.cli.arguments import (
 from broker.cli.clients.line_reader import LineReader, LineRecord
 from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitioner
 from broker.cli.clients.settings import collect_settings
-from broker.cli.ending import INTERRUPTED
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import system_random
+from millrace.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer

@@ -22,7 +22,6 @@ from broker.cli.admin.replica_logs import fetch_replicas
 from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.admin.topics import TopicDescription
 from broker.cli.arguments import ToolFailed, check_required, tool_parser
-from broker.cli.ending import INTERRUPTED
 from broker.cli.replica_comparison import (
     Held,
     ReplicaComparison,
@@ -35,6 +34,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import PartitionData
 from broker.server.clock import SystemClock
+from millrace.ending import INTERRUPTED
 
 LATEST = -1
 TIMEOUT_MS = 30_000

@@ -18,10 +18,10 @@ from broker.cli.consumer_perf_test import (
     check_common_flags,
     time_text,
 )
-from broker.cli.ending import INTERRUPTED
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import SystemClock
+from millrace.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import ShareConsumer

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable
+from functools import partial
 
 from common.http.application import build_app
 from common.http.serving import runner_of, serve_on
@@ -27,6 +28,7 @@ from common.processing.front import add_front_page
 from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events
+from millrace.ending import run_until_closed
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,11 @@ _READY_POLL_SECONDS = 0.05
 
 
 def run_service(service: Service[S, R]) -> None:
-    """Run a service as this process."""
+    """Run a service as this process, and end it."""
+    sys.exit(run_until_closed(partial(_run, service)))
+
+
+def _run(service: Service[S, R]) -> int:
     program = f"millrace service {service.name}"
     settings = read_settings(service.settings, program, service.what, sys.argv[1:], os.environ)
     configure_logging()
@@ -46,6 +52,7 @@ def run_service(service: Service[S, R]) -> None:
     finally:
         if traces.recorder is not None:
             traces.recorder.shut_down()
+    return 0
 
 
 async def _serve(service: Service[S, R], settings: S) -> None:

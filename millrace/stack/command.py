@@ -27,6 +27,7 @@ NOT_RUNNING = 3
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 40.0
 _KILL_SECONDS = 5.0
+_CONTINUES = "the stack continues to start; see millrace status, or stop it with millrace down\n"
 
 
 def up(arguments: Sequence[str]) -> int:
@@ -34,14 +35,23 @@ def up(arguments: Sequence[str]) -> int:
     options = up_options(arguments)
     try:
         place = place_of(options.name, os.environ)
+        return _start_and_await(options, place)
+    except (PlanError, ValueError, OSError) as error:
+        sys.stderr.write(f"millrace up: {error}\n")
+        return 1
+
+
+def _start_and_await(options: UpOptions, place: Place) -> int:
+    try:
         with place.starting():
             is_new = not place.is_taken()
             if is_new:
                 _start(options, place)
         return _await_ready(place, options, is_new=is_new)
-    except (PlanError, ValueError, OSError) as error:
-        sys.stderr.write(f"millrace up: {error}\n")
-        return 1
+    except KeyboardInterrupt:
+        if place.is_taken():
+            sys.stderr.write(_CONTINUES)
+        raise
 
 
 def _start(options: UpOptions, place: Place) -> None:
@@ -201,12 +211,9 @@ def logs(arguments: Sequence[str]) -> int:
         return 1
     width = max(len(each.stem) for each in files) if len(files) > 1 else 0
     positions = {each: _print_end(each, told.lines, width) for each in files}
-    try:
-        while told.follow:
-            time.sleep(0.2)
-            positions = {each: _print_from(each, at, width) for each, at in positions.items()}
-    except KeyboardInterrupt:
-        pass
+    while told.follow:
+        time.sleep(0.2)
+        positions = {each: _print_from(each, at, width) for each, at in positions.items()}
     return 0
 
 

@@ -74,6 +74,10 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         parser.error(f"--brokers {told.brokers}: 1 to {MAX_BROKERS}")
     if told.data is not None and told.ephemeral:
         parser.error("--data keeps the data that --ephemeral deletes: give one of them")
+    if told.any_port and told.offset_ports:
+        parser.error("--any-port chooses the ports that --offset-ports moves: give one of them")
+    if told.wait < 0:
+        parser.error(f"--wait {told.wait}: 0 seconds or more")
     seeds: Seeds = {}
     try:
         for file in (told.topics, told.seed):
@@ -86,7 +90,7 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         name=told.name or default,
         brokers=told.brokers,
         parts=tuple(part for part in PARTS if part in parts),
-        data_folder=None if told.data is None else told.data.absolute(),
+        data_folder=None if told.data is None else _absolute(parser, told.data),
         is_ephemeral=told.ephemeral,
         any_port=told.any_port,
         offset=told.offset_ports,
@@ -94,6 +98,13 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         wait_seconds=told.wait,
         is_json=told.json,
     )
+
+
+def _absolute(parser: argparse.ArgumentParser, folder: Path) -> Path:
+    try:
+        return folder.absolute()
+    except FileNotFoundError:
+        parser.error(f"--data {folder}: the current directory does not exist")
 
 
 def status_parser() -> argparse.ArgumentParser:

@@ -13,6 +13,7 @@ from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
 from millrace.command_parser import CommandParser, DefaultsHelpFormatter
+from millrace.ending import run_until_closed
 from millrace.security import access
 from millrace.security.http_server import add_http_option, http_security
 from millrace.security.translation import ClientSettingsError
@@ -147,9 +148,14 @@ async def _ready(topic: SchemaTopic, leadership: Leadership) -> None:
     await leadership.wait_until_known()
 
 
-if __name__ == "__main__":
+def main() -> int:
     told = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
     calm_aiokafka()
     asyncio.run(serve(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_until_closed(main))

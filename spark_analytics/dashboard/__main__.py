@@ -14,6 +14,7 @@ from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
+from millrace.ending import run_until_closed
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings
 
@@ -39,7 +40,7 @@ async def serve(settings: Settings) -> None:
         await runner.cleanup()
 
 
-if __name__ == "__main__":
+def main() -> int:
     told = read_settings(
         Settings,
         "millrace dashboard",
@@ -49,3 +50,8 @@ if __name__ == "__main__":
     )
     configure_logging()
     asyncio.run(serve(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_until_closed(main))

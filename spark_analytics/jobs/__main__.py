@@ -2,6 +2,7 @@
 
 import sys
 
+from millrace.ending import run_until_closed
 from spark_analytics.jobs.application import main
 
-sys.exit(main())
+sys.exit(run_until_closed(main))

@@ -91,6 +91,14 @@ def test_it_is_called_by_its_command(starter: Starter) -> None:
     end(process)
 
 
+def test_it_starts_with_an_argument_that_is_not_utf_8(starter: Starter) -> None:
+    process = starter.start(os.fsdecode(b"K\xe4se"))
+    assert process.stdout.readline().startswith('[["K\\udce4se"]')
+    command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    assert command.rstrip(b"\0") == b"python -m forked_program K?se"
+    end(process)
+
+
 def test_its_status_is_what_it_ended_with(process: ForkedProcess) -> None:
     assert process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):

@@ -145,6 +145,8 @@ def test_a_topic_is_in_one_of_two_files(tmp_path: Path) -> None:
         ["--only", "broker,kitchen"],
         ["--brokers", "0"],
         ["--data", "x", "--ephemeral"],
+        ["--any-port", "--offset-ports", "10"],
+        ["--wait", "-1"],
         ["--seed", "/nowhere.yaml"],
         ["--brokrs", "3"],
     ],
@@ -159,6 +161,19 @@ def test_options_that_mean_nothing_end_the_command(
     assert "millrace up: error" in said
     if arguments[0] == "--brokrs":
         assert "did you mean --brokers?" in said
+
+
+def test_a_data_folder_below_a_folder_that_is_gone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SystemExit):
+        up_options(["--data", "x"])
+    assert "--data x: the current directory does not exist" in capsys.readouterr().err
+    assert up_options(["--data", str(tmp_path)]).data_folder == tmp_path
 
 
 def test_a_stack_has_a_folder_and_one_process_at_a_time(tmp_path: Path) -> None:
