@@ -180,6 +180,7 @@ class RaftNode:
     def start(self, now_ms: int) -> Output:
         """Take the role that follows from `quorum-state`. Call it once, before any other input."""
         state = self._state
+        state.started_ms = now_ms
         quorum, last_epoch = state.quorum, state.log.last_epoch
         if quorum.leader_epoch < last_epoch:
             # The file is lost but the log is not. Votes of the log's last epoch are unknown.
@@ -291,6 +292,9 @@ class RaftNode:
         state = self._state
         if state.requests.finish(envelope.destination, envelope.correlation_id):
             wait_ms = state.config.retry_backoff_ms
+            if isinstance(state.role, Prospective | Candidate):
+                wait_ms = state.retry_wait_ms(now_ms)
+                state.search.note(envelope.destination, is_found=False)
             state.requests.back_off(envelope.destination, now_ms + wait_ms)
             versions_unknown(state, envelope.destination)
             if isinstance(state.role, Observer) and state.role.leader_id is None:

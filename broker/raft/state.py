@@ -38,8 +38,10 @@ from broker.raft.roles import (
 )
 from broker.raft.voter_history import BEFORE_THE_LOG, VoterHistory
 from broker.raft.voter_messages import VoterRequest
+from broker.raft.voter_search import VoterSearch
 from broker.raft.voter_set import DYNAMIC_VOTERS, ReplicaKey, VoterSet, voters_record
 
+ELSEWHERE_FACTOR = 5
 MAX_LEARNED = 64
 """The most addresses that are kept of those that other nodes name; there are few controllers."""
 
@@ -64,8 +66,10 @@ class RaftState:
         self.is_stopping = False
         self.heard_leader: tuple[int, int] | None = None
         """The leader that answered last, and when."""
+        self.started_ms = 0
         self._learned: dict[int, tuple[str, int]] = {}
         self._next_server = 0
+        self.search = VoterSearch(config.bootstrap_servers)
 
     # The voters.
 
@@ -119,6 +123,9 @@ class RaftState:
             servers = self.config.bootstrap_servers
             return servers[index] if index < len(servers) else None
         role = self.role
+        detour = self.search.detour_of(node_id)
+        if detour is not None and isinstance(role, Prospective | Candidate):
+            return detour
         voter = self.voters.find(node_id)
         if isinstance(role, Leader) and role.change is not None:
             added = role.change.added
@@ -146,6 +153,21 @@ class RaftState:
             return
         self._next_server = (self._next_server + 1) % len(servers)
         self.request(servers[self._next_server], request, now_ms)
+
+    def looks_elsewhere(self, now_ms: int) -> bool:
+        """Return True if voters are also looked for at the bootstrap servers.
+
+        No leader has answered for an election timeout: perhaps voters are not where the voter set
+        says, and it can only be changed by a leader.
+        """
+        since_ms = self.started_ms if self.heard_leader is None else self.heard_leader[1]
+        is_long = now_ms - since_ms > self.config.election_timeout_ms
+        return is_long and self.has_dynamic_voters and bool(self._servers)
+
+    def retry_wait_ms(self, now_ms: int) -> int:
+        """Return the wait before a request is sent again; elsewhere there may be nobody."""
+        factor = ELSEWHERE_FACTOR if self.looks_elsewhere(now_ms) else 1
+        return self.config.retry_backoff_ms * factor
 
     def append_control(self, *messages: Message) -> int:
         """Append control records as the leader; return the end offset. New voters count at once."""

@@ -131,6 +131,8 @@ def handle_vote_response(
     if partition is None:
         _ask_again(state, envelope.source, now_ms)
         return
+    is_found = partition.error_code != ErrorCode.INVALID_VOTER_KEY
+    state.search.note(envelope.source, is_found=is_found)
     is_credible = state.observe(
         partition.leader_epoch, partition.leader_id, envelope.source, now_ms
     )
@@ -153,7 +155,7 @@ def handle_vote_response(
 
 
 def _ask_again(state: RaftState, voter: int, now_ms: int) -> None:
-    state.requests.back_off(voter, now_ms + state.config.retry_backoff_ms)
+    state.requests.back_off(voter, now_ms + state.retry_wait_ms(now_ms))
 
 
 def poll_election(state: RaftState, role: Prospective | Candidate, now_ms: int) -> None:
@@ -165,6 +167,7 @@ def poll_election(state: RaftState, role: Prospective | Candidate, now_ms: int) 
         return
     for voter in role.tally.unanswered:
         if now_ms >= state.requests.free_at_ms(voter):
+            state.search.aim(voter, is_wide=state.looks_elsewhere(now_ms))
             state.request(voter, _question(state, voter), now_ms)
 
 

@@ -26,8 +26,6 @@ _VARIABLES = {
     CONNECT: "CONNECT_URL",
 }
 
-_OTHER_PORTS = "Stop that process, or use --any-port or --offset-ports N."
-
 
 class PlanError(Exception):
     """The stack cannot be started with these options; the message says why."""
@@ -51,6 +49,9 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
     numbers = range(1, options.brokers + 1)
     if not controllers:
         controllers = initial_controllers({number: next(others) for number in numbers})
+    for port in taken(_ports_of(controllers)).values():
+        # The metadata log has the old port; the nodes look for each other at the new ones too.
+        controllers = controllers.replace(f":{port}:", f":{next(others)}:")
     return {
         "name": place.name,
         "folder": str(place.folder),
@@ -66,21 +67,22 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
     }
 
 
-def refuse_taken(ports: Mapping[str, int], advice: str = _OTHER_PORTS) -> None:
+def refuse_taken(ports: Mapping[str, int]) -> None:
     """Raise PlanError if one of the ports is in use, and name the process."""
     lines = []
     for name, port in taken(ports).items():
         who = holder(port)
         lines.append(f"port {port} of {name} is taken{' by ' + who if who else ''}")
     if lines:
-        raise PlanError("\n".join([*lines, advice]))
+        raise PlanError(
+            "\n".join(lines) + "\nStop that process, or use --any-port or --offset-ports N."
+        )
 
 
 def _cluster_in(data: Path, options: UpOptions) -> tuple[str, str]:
     """Return the id and the first controllers of the cluster in the data folder.
 
-    Without data the id is new, and there are no controllers. The controllers keep their ports,
-    because the other nodes find them through the metadata log. Raise PlanError.
+    Without data the id is new, and there are no controllers. Raise PlanError.
     """
     file = data / "cluster"
     if options.is_ephemeral or not file.exists():
@@ -89,7 +91,7 @@ def _cluster_in(data: Path, options: UpOptions) -> tuple[str, str]:
         cluster_id, brokers, *rest = file.read_text().split()
         # A release whose voters were in the settings has not written the controllers.
         controllers = "".join(rest)
-        ports = {f"controller-{number}": port for number, port in _ports_of(controllers).items()}
+        _ports_of(controllers)
     except (OSError, ValueError) as error:
         raise PlanError(f"{file} cannot be read: {error}") from None
     if brokers != str(options.brokers):
@@ -97,7 +99,6 @@ def _cluster_in(data: Path, options: UpOptions) -> tuple[str, str]:
             f"the data in {data} is from {brokers} broker(s): use --brokers {brokers}, or "
             "another --data"
         )
-    refuse_taken(ports, "Stop that process: the nodes of this cluster know each other by the port.")
     return cluster_id, controllers
 
 

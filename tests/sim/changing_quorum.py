@@ -4,12 +4,17 @@ Some of the controllers are formatted as voters, the others without any. An oper
 removes voters, the leader too, one request after the other whatever the answers are; some
 controllers join by themselves; disks are lost, and the node comes back as another replica. A disk
 is only lost while the committed records stay on a majority of the voters' disks: Raft promises
-nothing else.
+nothing else. In some histories controllers come back at another port, perhaps at one that another
+controller had, all of them if it happens so. The names of bootstrap servers follow them.
 
-Checked besides what `quorum_checks` checks: consecutive committed voter sets differ by one voter;
-every node counts by the newest voter set of its log, after a restart from a snapshot too; a change
-that was answered without an error is committed; no removed leader leads on after the commit.
+Checked besides what `quorum_checks` checks: consecutive committed voter sets differ by one voter,
+or by the endpoint of one; an endpoint is never replaced by an older one, and at the end all are
+the current ones; every node counts by the newest voter set of its log, after a restart from a
+snapshot too; a change that was answered without an error is committed; no removed leader leads on
+after the commit.
 """
+
+from dataclasses import replace
 
 from broker.errors import ErrorCode
 from broker.protocol.messages.api_versions import (
@@ -30,30 +35,50 @@ from broker.raft.voter_messages import (
 from broker.raft.voter_set import KRAFT_VERSIONS, Endpoint, ReplicaKey, VoterNode, VoterSet
 from broker.records.batch import RecordBatch
 from tests.sim.quorum_checks import Checker, Ledger, Violation
-from tests.sim.quorum_cluster import CLUSTER_ID, FAULT_INTERVAL_MS, QuorumSimulation
+from tests.sim.quorum_cluster import (
+    CLUSTER_ID,
+    FAULT_INTERVAL_MS,
+    PROGRESS_LIMIT_MS,
+    QuorumSimulation,
+)
 from tests.sim.quorum_node import SimulatedNode
 
 LISTENER = "CONTROLLER"
 HOST = "node"
+NAME = "name"
+"""The host of a bootstrap server: a name that follows the node to its current port."""
 OPERATOR = -1
 CHANGE_INTERVAL_MS = 150
+MOVE_INTERVAL_MS = 300
 
 
 class VoterLedger(Ledger):
     """The committed log, and the voter sets in it by their offset."""
 
-    def __init__(self, formatted: VoterSet) -> None:
+    def __init__(self, formatted: VoterSet, ports: dict[int, list[int]]) -> None:
         super().__init__()
         self.voters: list[tuple[int, VoterSet]] = [(-1, formatted)]
+        self.ports = ports
+        """By node, the ports that it has had; the last one is the current one."""
 
     def add(self, batch: RecordBatch) -> None:
         super().add(batch)
         for offset, value in read_entries(batch.buffer):
             if isinstance(value, VoterSet):
-                former = set(self.voters[-1][1].keys)
-                if len(former ^ set(value.keys)) > 1:
-                    raise Violation(f"voters {value} follow {self.voters[-1][1]}")
+                self._check_change(self.voters[-1][1], value)
                 self.voters.append((offset, value))
+
+    def _check_change(self, former: VoterSet, voters: VoterSet) -> None:
+        changes = len(set(former.keys) ^ set(voters.keys))
+        for node in voters.nodes:
+            before = former.find(node.key.node_id)
+            if before is not None and before.key == node.key and port_of(before) != port_of(node):
+                changes += 1
+                ports = self.ports[node.key.node_id]
+                if ports.index(port_of(node)) < ports.index(port_of(before)):
+                    raise Violation(f"{node} is older than {before}")
+        if changes > 1:
+            raise Violation(f"voters {voters.nodes} follow {former.nodes}")
 
     def voters_at(self, end_offset: int) -> VoterSet:
         """Give the voters by the records below an offset."""
@@ -64,9 +89,11 @@ class VoterLedger(Ledger):
 class VoterChecker(Checker):
     """Checks the voter sets too; `lost` has what a lost disk held, by the replica's identity."""
 
-    def __init__(self, nodes: dict[int, SimulatedNode], formatted: VoterSet) -> None:
+    def __init__(
+        self, nodes: dict[int, SimulatedNode], formatted: VoterSet, ports: dict[int, list[int]]
+    ) -> None:
         super().__init__(nodes, formatted.ids)
-        self.ledger = VoterLedger(formatted)
+        self.ledger = VoterLedger(formatted, ports)
         self.lost: dict[ReplicaKey, int] = {}
         self.change_count = 0
 
@@ -137,6 +164,10 @@ class VoterChecker(Checker):
             raise Violation(f"answered, and not committed: {request}")
 
 
+def port_of(voter: VoterNode) -> int:
+    return voter.endpoints[0].port
+
+
 class ChangingQuorum(QuorumSimulation):
     """One history; `run` raises the first violation."""
 
@@ -145,12 +176,16 @@ class ChangingQuorum(QuorumSimulation):
         self.formatted = VoterSet()
         self.requests: dict[int, VoterRequest] = {}
         self.addressed: dict[tuple[int, int], int] = {}
+        self.ports: dict[int, list[int]] = {}
+        self.move_count = 0
         super().__init__(seed)
         controller_count = self.random.choice([3, 4, 5, 6])
         voter_count = self.random.choice([1, 2, 3, 3])
         self.controllers = list(range(1, controller_count + 1))
         self.node_ids = [*self.controllers, *([101] if self.random.random() < 0.5 else [])]
         self.joins = self.random.random() < 0.3
+        self.ports = {node_id: [node_id] for node_id in self.node_ids}
+        self.moves = self.random.random() < 0.5
         self.calmness = self.random.choice([0, 0.6, 0.9])
         """The share of faults that are left out, so that more changes succeed."""
         self.formatted = VoterSet(
@@ -159,10 +194,10 @@ class ChangingQuorum(QuorumSimulation):
         self.nodes = {node_id: self.new_node(node_id) for node_id in self.node_ids}
         for node_id in self.formatted.ids:
             self.nodes[node_id].format(self.formatted)
-        self.checker = VoterChecker(self.nodes, self.formatted)
+        self.checker = VoterChecker(self.nodes, self.formatted, self.ports)
 
     def voter(self, node_id: int) -> VoterNode:
-        endpoint = Endpoint(LISTENER, HOST, node_id)
+        endpoint = Endpoint(LISTENER, HOST, self.ports.get(node_id, [node_id])[-1])
         return VoterNode(
             ReplicaKey(node_id, self.directory_id(node_id)), (endpoint,), KRAFT_VERSIONS
         )
@@ -176,7 +211,7 @@ class ChangingQuorum(QuorumSimulation):
 
     def config_of(self, node_id: int) -> RaftConfig:
         base = super().config_of(node_id)
-        servers = tuple((HOST, each) for each in getattr(self, "controllers", ()))
+        servers = tuple((NAME, each) for each in getattr(self, "controllers", ()))
         is_controller = node_id < 101
         return RaftConfig(
             **{name: getattr(base, name) for name in RaftConfig.__dataclass_fields__}
@@ -202,12 +237,41 @@ class ChangingQuorum(QuorumSimulation):
             self.network.send(envelope)
             return
         address = self.nodes[source].node.endpoint_of(destination)
-        if address is not None and address[1] != source:
+        reached = None if address is None else self.node_at(*address)
+        if reached is None:
+            self.refuse(envelope)
+        elif reached != source:
             self.addressed[source, correlation_id] = destination
-            self.network.send(envelope._replace(destination=address[1]))
+            self.network.send(envelope._replace(destination=reached))
+
+    def node_at(self, host: str, port: int) -> int | None:
+        """Give the node that listens there; None if none does."""
+        if host == NAME:
+            return port
+        return next((node_id for node_id, ports in self.ports.items() if ports[-1] == port), None)
+
+    def refuse(self, envelope: Envelope) -> None:
+        """Tell a node, a moment later, that its connection was refused."""
+        node = self.nodes[envelope.source]
+        incarnation = node.incarnation
+
+        def tell() -> None:
+            node.driver.take(node.node.fail(envelope, self.scheduler.now_ms))
+
+        def arrive() -> None:
+            if node.is_up and node.incarnation == incarnation:
+                self.input(node, tell)
+                self.input(node, lambda: self.tell_lost(node, envelope.destination))
+
+        self.scheduler.after(1, arrive)
 
     def deliver(self, envelope: Envelope) -> None:
         source, destination, correlation_id, message = envelope
+        if isinstance(message, VoterRequest) and source != OPERATOR:
+            described = getattr(message, "listeners", None)
+            if described and described[0].port != self.ports[source][-1]:
+                # The connection has ended with the process that was at that port.
+                return
         if isinstance(message, ApiVersionsRequest):
             if self.nodes[destination].is_up:
                 self.network.send(Envelope(destination, source, correlation_id, _versions()))
@@ -273,6 +337,26 @@ class ChangingQuorum(QuorumSimulation):
         if self.has_faults and not node.is_up and self.random.random() < 0.15:
             self.lose_disk(node)
 
+    def move_one(self) -> None:
+        """Kill a controller, which may come back at another port."""
+        if self.has_faults:
+            self.scheduler.after(self.random.randint(1, 2 * MOVE_INTERVAL_MS), self.move_one)
+            node = self.nodes[self.random.choice(self.controllers)]
+            super().crash(node)
+            if not node.is_up:
+                self.move(node)
+
+    def move(self, node: SimulatedNode) -> None:
+        """Let a controller come back at another port."""
+        node_id = node.node_id
+        taken = {ports[-1] for ports in self.ports.values()} | set(self.ports[node_id])
+        free = [port for port in range(1, 4 * len(self.node_ids)) if port not in taken]
+        if not free:
+            return
+        self.move_count += 1
+        self.ports[node_id].append(self.random.choice(free))
+        node.config = replace(node.config, endpoints=self.voter(node_id).endpoints)
+
     def restart_later(self, node: SimulatedNode) -> None:
         delay_ms = self.random.choice([1, 20, 150, 600])
         node_id = node.node_id
@@ -282,7 +366,23 @@ class ChangingQuorum(QuorumSimulation):
 
     def run(self, *, is_liveness: bool = False) -> None:
         self.scheduler.after(self.random.randint(1, 300), self.change_voters)
+        if self.moves:
+            self.scheduler.after(self.random.randint(1, 2 * MOVE_INTERVAL_MS), self.move_one)
         super().run(is_liveness=is_liveness)
+        self.demand_endpoints()
+
+    def demand_endpoints(self) -> None:
+        """Run until the committed voters are where the voter set says."""
+        limit_ms = self.scheduler.now_ms + PROGRESS_LIMIT_MS
+        while self.scheduler.now_ms < limit_ms:
+            voters = self.checker.ledger.voters[-1][1]
+            current = [
+                node for node in voters.nodes if self.nodes[node.key.node_id].config.key == node.key
+            ]
+            if all(self.ports[node.key.node_id][-1] == port_of(node) for node in current):
+                return
+            self.scheduler.run_until(self.scheduler.now_ms + 50)
+        raise Violation(f"the voters {voters.nodes} are at {self.ports}")
 
     def keep_only_a_core(self) -> None:
         """Heal every node that is a voter by any node's log; the faults of the others stay."""

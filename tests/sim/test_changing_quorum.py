@@ -55,11 +55,12 @@ def test_voters_that_come_and_go_lose_nothing_for_long(seed):
 
 
 @pytest.mark.slow
-def test_the_histories_have_changes_and_lost_disks_in_them():
+def test_the_histories_have_changes_moves_and_lost_disks_in_them():
     simulations = [play(seed) for seed in range(12)]
 
     assert sum(simulation.checker.change_count for simulation in simulations) > 20
     assert sum(len(simulation.checker.lost) for simulation in simulations) > 3
+    assert sum(simulation.move_count for simulation in simulations) > 10
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from broker.raft import leading, state, voter_changes, voting
 from broker.raft.roles import Leader
 from broker.raft.state import RaftState
 from broker.raft.voter_history import VoterHistory
+from broker.raft.voter_set import VoterSet
 from tests.sim import quorum_node
 
 
@@ -60,7 +61,26 @@ def answer_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(voter_changes, "_write", write_and_answer)
 
 
+def keep_the_first_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never write that a voter is at another address."""
+    monkeypatch.setattr(state.VoterSet, "needs_update", lambda voters, voter: False)
+
+
+def lose_a_voter_when_one_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose a voter when another one has moved."""
+    with_voter = state.VoterSet.with_voter
+
+    def without_the_last(voters, voter):
+        written = with_voter(voters, voter)
+        is_update = len(written.nodes) == len(voters.nodes) > 2
+        return VoterSet(written.nodes[:-1]) if is_update else written
+
+    monkeypatch.setattr(state.VoterSet, "with_voter", without_the_last)
+
+
 MUTATIONS = [
+    keep_the_first_endpoints,
+    lose_a_voter_when_one_moves,
     change_several_voters_at_once,
     keep_truncated_voter_sets,
     leave_the_voters_out_of_snapshots,
