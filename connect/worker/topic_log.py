@@ -46,7 +46,12 @@ _TRANSACTION_SECONDS: Final = 90.0
 """More than `transaction.timeout.ms`, after which the brokers abort an open transaction."""
 _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _UNCOMMITTED: Final = IsolationLevel.READ_UNCOMMITTED
-_ELECTING: Final = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+_NOT_YET: Final = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    # A broker that has not read the topic's creation yet.
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 LARGEST_BYTES: Final = str(8 << 20)
 
@@ -200,13 +205,13 @@ class TopicLog:
         return ends
 
     def _end_offsets(self, level: IsolationLevel) -> Positions:
-        """Retry until the leaders answer: a newly elected leader may not know it yet."""
+        """Retry until the leaders answer: the leader of a new topic may not know it yet."""
         deadline_ms = now_ms() + int(1000 * _TIMEOUT_SECONDS)
         while True:
             try:
                 return self._told_ends(level)
             except KafkaException as error:
-                if error.args[0].code() not in _ELECTING or now_ms() >= deadline_ms:
+                if error.args[0].code() not in _NOT_YET or now_ms() >= deadline_ms:
                     raise ConnectException(
                         f"the end of topic {self.topic.name} is not known: {error}"
                     ) from error

@@ -78,8 +78,17 @@ def ends_told_by(brokers: Brokers) -> Any:
     return log._end_offsets(IsolationLevel.READ_COMMITTED)
 
 
-def test_leaders_that_do_not_know_it_yet_are_asked_again() -> None:
-    assert ends_told_by(Brokers(without=2)) == {0: 7, 1: 7}
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ],
+)
+def test_leaders_that_do_not_know_it_yet_are_asked_again(refusal: int) -> None:
+    """Of three brokers one may answer before it has read that the topic was created."""
+    assert ends_told_by(Brokers(without=2, refusal=refusal)) == {0: 7, 1: 7}
 
 
 def test_leaders_that_are_lost_while_they_are_asked_are_asked_again() -> None:
