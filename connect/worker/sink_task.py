@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from connect.clock import now_ms
 from connect.errors.tolerance import Stage
+from connect.worker.departures import SinkMembership
 from connect.worker.plugging import Converters
 from connect.worker.plugging import Stage as Transforming
 from connect.worker.reporting import SinkReport, timestamp_type
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.2
 _HELD_SECONDS: Final = 0.5
 _TOPIC_REMINDER_MS: Final = 1_000
-_LAG_MS: Final = 1_000
+_LOOK_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class SinkWork:
         self._parts = parts
         self._task = parts.task
         self._consumer: Consumer | None = None
+        self._membership: SinkMembership | None = None
         self._context = SinkContext(parts.config, parts.steps, parts.report)
         self._put_offsets: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -79,7 +81,7 @@ class SinkWork:
         self._is_stopped = False
         self._rebalance_error: BaseException | None = None
         self._next_commit_ms = 0
-        self._next_lag_ms = 0
+        self._next_look_ms = 0
         self._topic_seen_ms: dict[str, int] = {}
         self._seen_topic: str | None = None
         """The topic of the last record of this batch."""
@@ -89,7 +91,9 @@ class SinkWork:
 
     def begin(self) -> str:
         self._parts.report.start(*self._parts.dead_letter_clients)
-        self._consumer = Consumer(self._parts.consumer)
+        told = self._parts.consumer
+        self._consumer = Consumer(told)
+        self._membership = SinkMembership(self._consumer, told, self._thread.member_left)
         self._task.context = self._context
         self._is_started = True
         self._call(self._task.start, dict(self._parts.config))
@@ -113,8 +117,8 @@ class SinkWork:
 
     def end(self) -> None:
         self._stop_task()
-        if self._consumer is not None:
-            self._consumer.close()
+        if self._membership is not None:
+            self._membership.close()
         for stage in self._parts.stages:
             stage.transformation.close()
 
@@ -140,10 +144,16 @@ class SinkWork:
         self._read(self._fetch())
         if self._batch or self._context.assigned:
             self._deliver()
-        if now_ms() >= self._next_lag_ms:
-            self._next_lag_ms = now_ms() + _LAG_MS
-            self.counts.record_lag = self._lag()
-            self._thread.take_note(self._task.note() or self._parts.subscription.note())
+        if now_ms() >= self._next_look_ms:
+            self._next_look_ms = now_ms() + _LOOK_MS
+            self._look()
+
+    def _look(self) -> None:
+        """Do what is done once a second."""
+        assert self._membership is not None
+        self._membership.look()
+        self.counts.record_lag = self._lag()
+        self._thread.take_note(self._task.note() or self._parts.subscription.note())
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held

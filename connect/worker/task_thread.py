@@ -10,6 +10,7 @@ from connect.definitions.concealing import NOTHING
 from connect.errors.tolerance import ErrorCounts
 from connect.herder.names import TaskId
 from connect.worker.calling import Caller
+from connect.worker.departures import Member
 from millrace.connect.connectors import TaskMetric
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,9 @@ class Listener(Protocol):
 
     def topic_used(self, task: TaskId, topic: str) -> None: ...
 
+    def member_left(self, member: Member) -> None:
+        """The task's consumer could not leave its group. Called after `leave`, too."""
+
     def require_current(self, thread: "TaskThread") -> None:
         """Read the configurations to their end. Raises ConnectException if the task must stop."""
 
@@ -193,6 +197,9 @@ class TaskThread(threading.Thread):
     def topic_used(self, topic: str) -> None:
         if not self.is_left:
             self._listener.topic_used(self.task, topic)
+
+    def member_left(self, member: Member) -> None:
+        self._listener.member_left(member)
 
     def ask_to_stop(self) -> None:
         """Ask the thread to stop; after a moment, interrupt a blocked call into the task."""

@@ -18,6 +18,7 @@ from connect.herder.names import TaskId
 from connect.herder.status import StatusRecord, TopicStatus, topic_record
 from connect.worker import loggers
 from connect.worker.connector_thread import ConnectorThread
+from connect.worker.departures import Departures, Member
 from connect.worker.environment import Environment
 from connect.worker.isolation.process_work import process_work_maker
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
@@ -117,6 +118,7 @@ class Worker:
         self.neighbours = neighbours
         self.last_errors: dict[str | TaskId, LastError] = {}
         """The last failure of each connector and task here, also when it runs again."""
+        self._departures = Departures()
         self.is_ready = True
         """True once the worker has read its topics to their ends."""
         self._loop = asyncio.get_running_loop()
@@ -365,6 +367,9 @@ class Worker:
             used = TopicStatus(topic, task.connector, task.task, timestamp_ms())
             self.status_log.submit([topic_record(used)])
 
+    def member_left(self, member: Member) -> None:
+        self._post(self._departures.add, member)
+
     # --- from REST and the log ---
 
     async def write(self, records: Sequence[ConfigRecord]) -> None:
@@ -418,3 +423,4 @@ class Worker:
         self.herder.assign(Assignment(generation=self.herder.generation))
         self.pump()
         await self._idle.wait()
+        await self._departures.stop()

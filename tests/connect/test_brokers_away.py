@@ -4,22 +4,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from millrace.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
 
+SESSION_MS = 1_500
+
 
 @pytest.fixture
 def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
+    with LocalBroker(**{"group.min.session.timeout.ms": SESSION_MS}) as started:
         yield started
 
 
 @pytest.fixture
 def worker(broker: LocalBroker, tmp_path: Path) -> Iterator[ConnectWorker]:
     told = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "workers"}
+    told |= {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "500"}
     for kind in ("config", "offset", "status"):
         told[f"{kind}.storage.topic"] = f"connect-{kind}"
         told[f"{kind}.storage.replication.factor"] = "1"
@@ -58,3 +62,28 @@ def test_health_is_starting_then_healthy_then_unhealthy_and_healthy_again(
     eventually(lambda: health(worker) == (200, "healthy"))
     assert worker.call("PUT", "/connectors/early/config", config).status == 201
     assert worker.stop() == 0
+
+
+def test_a_sink_delivers_at_once_when_its_broker_returns_after_the_worker_s_session(
+    broker: LocalBroker, worker: ConnectWorker, tmp_path: Path
+) -> None:
+    """The worker has stopped its tasks by then; their members' sessions end 45 s later."""
+    copied = tmp_path / "copied"
+    produce(broker, b"before")
+    worker.start()
+    config = {"connector.class": "FileStreamSink", "topics": "t", "file": str(copied)}
+    eventually(lambda: worker.call("PUT", "/connectors/copy/config", config).status in (200, 201))
+    eventually(lambda: copied.exists() and copied.read_text() == "before\n")
+    broker.kill()
+    eventually(lambda: "task ended task=copy-0" in worker.log())
+    broker.start()
+    produce(broker, b"after")
+    eventually(lambda: copied.read_text() == "before\nafter\n", 10)
+    assert "member left its group group=connect-copy" in worker.log()
+    assert worker.stop() == 0
+
+
+def produce(broker: LocalBroker, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("t", value)
+    assert producer.flush(20) == 0

@@ -12,6 +12,7 @@ import pytest
 from connect.definitions.concealing import Concealing
 from connect.herder.names import TaskId
 from connect.worker.at_least_once_task import AtLeastOnceWork
+from connect.worker.departures import Member
 from connect.worker.sink_task import SinkWork
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
 from millrace.connect.connectors import SourceTask
@@ -56,6 +57,9 @@ class Listener:
         self.told.append((thread.work is not None, trace))
 
     def topic_used(self, task: TaskId, topic: str) -> None:
+        raise AssertionError
+
+    def member_left(self, member: Member) -> None:
         raise AssertionError
 
     def require_current(self, thread: TaskThread) -> None:

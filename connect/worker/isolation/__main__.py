@@ -16,6 +16,7 @@ from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
 from connect.plugins.scan import find_plugins
 from connect.worker import loggers
+from connect.worker.departures import Member
 from connect.worker.environment import environment_of
 from connect.worker.isolation import messages
 from connect.worker.offset_store import Entries
@@ -110,6 +111,9 @@ class Worker:
     def topic_used(self, task: TaskId, topic: str) -> None:
         del task
         self.tell(messages.Used(topic))
+
+    def member_left(self, member: Member) -> None:
+        self.tell(messages.Left(member))
 
     def require_current(self, thread: TaskThread) -> None:
         del thread

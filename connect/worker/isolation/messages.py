@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.herder.effects import StartTask
+from connect.worker.departures import Member
 from connect.worker.task_thread import TaskCounts
 from millrace.connect.connectors import TaskMetric
 
@@ -83,6 +84,13 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """The task's consumer could not leave its group."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
     """The task's present metrics; `own` are those of the task's own code."""
 
@@ -105,4 +113,4 @@ class Ended:
     trace: str | None
 
 
-FromProcess = Began | Held | Noted | Used | Counted | Ask | Ended
+FromProcess = Began | Held | Noted | Used | Left | Counted | Ask | Ended

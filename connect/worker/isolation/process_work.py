@@ -149,6 +149,8 @@ class ProcessWork:
                 self._thread.take_note(note)
             case messages.Used(topic):
                 self._thread.topic_used(topic)
+            case messages.Left(member):
+                self._thread.member_left(member)
             case messages.Counted(counts, own):
                 counts.own_metrics = lambda: own
                 self.counts = counts
