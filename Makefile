@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz bench lock clean
+.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -148,6 +148,9 @@ streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, whil
 
 fuzz: $(VENV)/.dev ## wrong frames for all listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...; wrong requests: HTTP=1
 	$(BIN)/python -m tests.fuzz$(if $(HTTP),.http) $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
+
+least-rights: $(VENV)/.dev ## take every right from every program, one at a time: each has to fail
+	LEAST_RIGHTS_ALL=1 $(BIN)/python -m pytest -q -n 0 -m '' --timeout 3600 tests/interop/test_least_rights.py tests/mirror/test_secured_mirror.py
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench

@@ -18,7 +18,8 @@ async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Se
     """POST generated orders at scheduled times (open loop)."""
     due = due_times("constant", rate, seconds, seed)
     sent = Sent()
-    await send_open_loop(url, make_scenery(len(due), seed).orders, due, sent)
+    async with session_of_a_load() as session:
+        await send_open_loop(url, make_scenery(len(due), seed).orders, due, sent, session)
     assert not sent.failed, sent.failed
     return sent
 

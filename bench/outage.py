@@ -22,7 +22,7 @@ from millrace.demo.brokers import NODE_IDS
 from millrace.demo.synthetic import make_scenery
 from millrace.load.arrivals import due_times
 from millrace.load.following import Following
-from millrace.load.sending import Sent, send_open_loop
+from millrace.load.sending import Sent, send_open_loop, session_of_a_load
 
 RATE = 50.0
 BEFORE_SECONDS, AFTER_SECONDS = 5.0, 10.0
@@ -41,8 +41,8 @@ async def play(stack: DemoStack, following: Following, node_id: int | None, seed
     """Send orders, and kill a broker meanwhile if `node_id` is given."""
     due = due_times("constant", RATE, BEFORE_SECONDS + AFTER_SECONDS, seed)
     sent, orders = Sent(), make_scenery(len(due), seed).orders
-    async with asyncio.TaskGroup() as group:
-        group.create_task(send_open_loop(stack.url(ORDERS), orders, due, sent))
+    async with session_of_a_load() as session, asyncio.TaskGroup() as group:
+        group.create_task(send_open_loop(stack.url(ORDERS), orders, due, sent, session))
         await asyncio.sleep(BEFORE_SECONDS)
         if node_id is not None:
             os.kill(stack.broker_pid(node_id), signal.SIGKILL)

@@ -119,6 +119,8 @@ def _of_clients(file: str) -> dict[str, str | None]:
     except ClientSettingsError as error:
         raise ConfigException(str(error)) from None
     own: dict[str, str | None] = {**access.properties}
+    for part in ("key", "value"):
+        own |= {f"{part}.converter.{name}": value for name, value in access.registry.items()}
     for kind in ("producer", "consumer", "admin"):
         own |= {f"{kind}.{name}": value for name, value in access.properties.items()}
     return own

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from millrace.connect.errors import ConfigException
+from millrace.security.jaas import ALLOWED_URLS, TOKEN_URL
 from mirror.definitions import CHECKPOINT, HEARTBEAT, SOURCE
 
 Properties = dict[str, str]
@@ -155,7 +156,13 @@ class MirrorMakerSettings:
             **self._beginning(_OF_WORKERS),
             **self._of_cluster(pair.target),
             ALLOWED_DIRECTORIES: self._directories(),
+            ALLOWED_URLS: self._token_places(),
         }
+
+    def _token_places(self) -> str:
+        """Return the URLs of tokens that this file names, and those that it allows."""
+        own = (value for name, value in self.written.items() if name.endswith(TOKEN_URL))
+        return ",".join(filter(None, (*own, self.written.get(ALLOWED_URLS, ""))))
 
     def _directories(self) -> str:
         """Return the directories of the key and trust stores that this file names.

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig, Endpoint
-from broker.config.security_config import (
-    OAUTHBEARER,
-    PLAIN,
-    ListenerSecurity,
-)
-from broker.config.stores import Store
+from broker.config.security_config import PLAIN, ListenerSecurity
 from broker.config.values import INT32_MAX
 from broker.security.principal import ANONYMOUS
+from millrace.security.mechanisms import OAUTHBEARER
+from millrace.security.stores import Store
 
 SHORT_PASSWORD = 12
 SHORT_SECRET = 32

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from broker.config.sources import invalid
-from broker.config.stores import Store
 from broker.config.values import Values
 from broker.security.jwt_claims import ClaimRules
+from millrace.security.jaas import ALLOWED_URLS, TOKEN_URL, LoginSettingsError
+from millrace.security.stores import Store
+from millrace.security.tokens import SCHEMES, TokenSource, read_token_source
 
 HANDLER = "sasl.server.callback.handler.class"
 URL = "sasl.oauthbearer.jwks.endpoint.url"
-ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 SECURED_HANDLERS = frozenset(
     {
@@ -26,16 +27,6 @@ SECURED_HANDLERS = frozenset(
 )
 UNSECURED_HANDLER = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 VALIDATORS = frozenset({f"{_PACKAGE}.DefaultJwtValidator", f"{_PACKAGE}.BrokerJwtValidator"})
-SCHEMES = frozenset({"file", "http", "https"})
-LOGIN_HANDLER = "sasl.login.callback.handler.class"
-LOGIN_HANDLERS = frozenset(
-    {
-        f"{_PACKAGE}.OAuthBearerLoginCallbackHandler",
-        f"{_PACKAGE}.secured.OAuthBearerLoginCallbackHandler",
-    }
-)
-TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
-_CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,49 +96,17 @@ def _allowed_url(values: Values, listener: str, setting: str) -> str:
     return url
 
 
-@dataclass(frozen=True, slots=True)
-class OauthClientConfig:
-    """Where a client gets its token: a file, or an issuer that knows the client (RFC 6749, 4.4)."""
-
-    url: str
-    client_id: str = ""
-    client_secret: str = field(default="", repr=False)
-    scope: str = ""
-    truststore: Store | None = None
-    """The authorities of the issuer's certificate; None: those of the machine."""
-
-
 def read_oauth_client_config(
     values: Values, options: Mapping[str, str], truststore: Store | None, *, is_node: bool
-) -> OauthClientConfig:
-    """Read how a tool or a node gets its token. Raises KafkaError(INVALID_CONFIG).
-
-    A node serves others while it authenticates, so it waits for no issuer: it reads a file.
-    """
-    handler = values.text(LOGIN_HANDLER)
-    if handler and handler not in LOGIN_HANDLERS:
-        raise invalid(f"{LOGIN_HANDLER}={handler}: there are {', '.join(sorted(LOGIN_HANDLERS))}")
-    for setting in ("sasl.oauthbearer.jwt.retriever.class", "sasl.oauthbearer.assertion.file"):
-        if values.text(setting):
-            raise invalid(f"{setting} is not built: {TOKEN_URL} decides where a token comes from")
-    url = values.text(TOKEN_URL)
-    schemes = {"file"} if is_node else SCHEMES
+) -> TokenSource:
+    """Read how a tool or a node gets its token. Raises KafkaError(INVALID_CONFIG)."""
     try:
-        scheme = urlsplit(url).scheme
-    except ValueError as error:
-        raise invalid(f"{TOKEN_URL}={url}: {error}") from error
-    if scheme not in schemes:
-        who = "a node" if is_node else "a tool"
-        given = " or ".join(f"{each}://" for each in sorted(schemes))
-        raise invalid(f"{TOKEN_URL}={url}: for OAUTHBEARER {who} needs {given}")
-    if is_node and url not in values.items(ALLOWED_URLS):
-        raise invalid(f"{TOKEN_URL}={url}: must be one of those in {ALLOWED_URLS}")
-    client_id = options.get("clientId") or values.text(f"{_CREDENTIALS}.id")
-    secret = options.get("clientSecret") or values.text(f"{_CREDENTIALS}.secret")
-    if scheme != "file" and not (client_id and secret):
-        raise invalid(f"{TOKEN_URL}={url} needs clientId and clientSecret in sasl.jaas.config")
-    scope = options.get("scope") or values.text("sasl.oauthbearer.scope")
-    return OauthClientConfig(url, client_id, secret, scope, truststore)
+        source = read_token_source(values.text_or_none, options, truststore)
+    except LoginSettingsError as error:
+        raise invalid(str(error)) from error
+    if is_node and source.url not in values.items(ALLOWED_URLS):
+        raise invalid(f"{TOKEN_URL}={source.url}: must be one of those in {ALLOWED_URLS}")
+    return source
 
 
 def _unsecured_rules(options: Mapping[str, str]) -> ClaimRules:

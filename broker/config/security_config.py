@@ -10,40 +10,21 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from broker.config.kerberos_config import KerberosConfig, read_kerberos_config
-from broker.config.oauth_config import (
-    OauthClientConfig,
-    OauthConfig,
-    read_oauth_client_config,
-    read_oauth_config,
-)
+from broker.config.oauth_config import OauthConfig, read_oauth_client_config, read_oauth_config
 from broker.config.sources import invalid
-from broker.config.stores import Store
 from broker.config.values import Values
+from broker.errors import KafkaError
 from broker.metadata.control.view import TokenConfig
-from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
-from millrace.security.jaas import (
-    KERBEROS_MODULE,
-    OAUTHBEARER_MODULE,
-    PLAIN_MODULE,
-    SCRAM_MODULE,
-    Login,
-    parse_jaas,
-)
+from millrace.security.jaas import Login, LoginSettingsError, parse_jaas
+from millrace.security.kerberos import KerberosLogin, library, read_kerberos_login
+from millrace.security.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
+from millrace.security.stores import Store
+from millrace.security.tokens import TokenSource
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN = "PLAIN"
-MODULE_OF = {
-    PLAIN: PLAIN_MODULE,
-    SCRAM_SHA_256.name: SCRAM_MODULE,
-    SCRAM_SHA_512.name: SCRAM_MODULE,
-    "OAUTHBEARER": OAUTHBEARER_MODULE,
-    "GSSAPI": KERBEROS_MODULE,
-}
-"""The mechanisms that are built, and the login module that configures each."""
-OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
-BETWEEN_NODES = (PLAIN, SCRAM_SHA_256.name, SCRAM_SHA_512.name, OAUTHBEARER)
-"""The mechanisms that a node authenticates with at another one, and a tool at a broker."""
+CLIENT_MECHANISM = "sasl.mechanism"
 TLS_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = ("none", "requested", "required")
 
@@ -130,8 +111,16 @@ class ClientSecurity:
     password: str = ""
     is_token: bool = False
     """Whether user and password are the id and the secret of a delegation token."""
-    oauth: OauthClientConfig | None = None
+    oauth: TokenSource | None = None
     """Where the token of OAUTHBEARER comes from; there is no user and no password then."""
+    kerberos: KerberosLogin | None = None
+    """The identity of a client of GSSAPI; there is no user and no password then."""
+
+    @property
+    def asks_others(self) -> bool:
+        """True if a login may wait for another server: an issuer of tokens, or the KDC."""
+        asks_issuer = self.oauth is not None and not self.oauth.url.startswith("file:")
+        return asks_issuer or self.kerberos is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +200,40 @@ def _client_security(
     if protocol is None:
         raise invalid(f"listeners: no security protocol is defined for listener {listener}")
     own = values.of_listener(listener)
-    mechanism, login = "", Login("", {})
-    oauth = None
-    if protocol.uses_sasl:
-        mechanism = _client_mechanism(setting, own.text(setting))
+    if not protocol.uses_sasl:
+        return _client(own, listener, protocol, "", Login("", {}))
+    mechanism = _client_mechanism(setting, own.text(setting))
+    try:
         login = _login(own, listener, mechanism)
-        if mechanism == OAUTHBEARER:
-            oauth = _oauth_client(own.of_mechanism(mechanism), listener, login, is_node=True)
-        else:
-            _check_credentials(
-                f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config", login
-            )
-    return replace(_client(own, listener, protocol, mechanism, login), oauth=oauth)
+    except KafkaError as error:
+        raise invalid(f"{setting}={mechanism}: {error.message}") from error
+    client = _client(own, listener, protocol, mechanism, login)
+    jaas = f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    return _with_proof(client, own.of_mechanism(mechanism), jaas, login, setting)
 
 
-def _oauth_client(
-    values: Values, listener: str, login: Login, *, is_node: bool
-) -> OauthClientConfig:
-    trusted = _store(values, "truststore", listener)
-    return read_oauth_client_config(values, login.options, trusted, is_node=is_node)
+def _with_proof(
+    client: ClientSecurity, values: Values, jaas: str, login: Login, chosen_by: str
+) -> ClientSecurity:
+    """Add what a mechanism needs besides user and password; a setting has chosen it."""
+    match client.mechanism:
+        case "OAUTHBEARER":
+            trusted = _store(values, "truststore", jaas)
+            is_node = chosen_by != CLIENT_MECHANISM
+            source = read_oauth_client_config(values, login.options, trusted, is_node=is_node)
+            return replace(client, oauth=source)
+        case "GSSAPI":
+            try:
+                library()
+                kerberos = read_kerberos_login(values.text_or_none, login.options)
+            except LoginSettingsError as error:
+                raise invalid(f"{chosen_by}=GSSAPI: {error}") from error
+            return replace(client, kerberos=kerberos)
+        case _:
+            pass
+    if not login.options.get("username") or not login.options.get("password"):
+        raise invalid(f"{jaas} needs username and password, to authenticate with")
+    return client
 
 
 def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
@@ -239,31 +243,23 @@ def read_client_security(properties: Mapping[str, str]) -> ClientSecurity:
         protocol = SecurityProtocol(name)
     except ValueError:
         raise invalid(f"security.protocol={name}: no security protocol") from None
-    mechanism, login = "", Login("", {})
-    oauth, who = None, "of this tool"
-    if protocol.uses_sasl:
-        mechanism = _client_mechanism("sasl.mechanism", properties.get("sasl.mechanism", "GSSAPI"))
-        try:
-            login = parse_jaas(properties.get("sasl.jaas.config", ""))
-        except ValueError as error:
-            raise invalid(f"sasl.jaas.config: {error}") from error
-        _check_module("sasl.jaas.config", mechanism, login)
-        if mechanism == OAUTHBEARER:
-            oauth = _oauth_client(Values(properties), who, login, is_node=False)
-        else:
-            _check_credentials("sasl.jaas.config", login)
-    return replace(_client(Values(properties), who, protocol, mechanism, login), oauth=oauth)
+    values, who = Values(properties), "of this tool"
+    if not protocol.uses_sasl:
+        return _client(values, who, protocol, "", Login("", {}))
+    mechanism = _client_mechanism(CLIENT_MECHANISM, properties.get(CLIENT_MECHANISM, GSSAPI))
+    try:
+        login = parse_jaas(properties.get("sasl.jaas.config", ""))
+    except ValueError as error:
+        raise invalid(f"sasl.jaas.config: {error}") from error
+    _check_module("sasl.jaas.config", mechanism, login)
+    client = _client(values, who, protocol, mechanism, login)
+    return _with_proof(client, values, "sasl.jaas.config", login, CLIENT_MECHANISM)
 
 
 def _client_mechanism(setting: str, name: str) -> str:
-    if name.upper() not in BETWEEN_NODES:
-        raise invalid(f"{setting}={name}: there are {', '.join(BETWEEN_NODES)}")
+    if name.upper() not in MECHANISMS:
+        raise invalid(f"{setting}={name}: there are {', '.join(MECHANISMS)}")
     return name.upper()
-
-
-def _check_credentials(setting: str, login: Login) -> None:
-    if not login.options.get("username") or not login.options.get("password"):
-        raise invalid(f"{setting} needs username and password, to authenticate with")
 
 
 def _client(
@@ -369,7 +365,7 @@ def _sasl_config(values: Values, listener: str) -> SaslConfig:
     if not mechanisms:
         raise invalid(f"listener {listener} needs sasl.enabled.mechanisms")
     for mechanism in mechanisms:
-        if mechanism not in MODULE_OF:
+        if mechanism not in MODULES:
             raise invalid(f"sasl.enabled.mechanisms: unknown mechanism {mechanism}")
     logins = {mechanism: _login(values, listener, mechanism) for mechanism in mechanisms}
     oauth = None
@@ -398,7 +394,7 @@ def _login(values: Values, listener: str, mechanism: str) -> Login:
     if not text:
         if mechanism == PLAIN:
             raise invalid(f'PLAIN on listener {listener} needs {setting} with user_NAME="..."')
-        return Login(MODULE_OF[mechanism], {})
+        return Login(MODULES[mechanism], {})
     try:
         login = parse_jaas(text)
     except ValueError as error:
@@ -408,8 +404,8 @@ def _login(values: Values, listener: str, mechanism: str) -> Login:
 
 
 def _check_module(setting: str, mechanism: str, login: Login) -> None:
-    if login.module != MODULE_OF[mechanism]:
-        raise invalid(f"{setting}: {mechanism} takes {MODULE_OF[mechanism]}")
+    if login.module != MODULES[mechanism]:
+        raise invalid(f"{setting}: {mechanism} takes {MODULES[mechanism]}")
 
 
 def _authorizer_config(values: Values) -> AuthorizerConfig | None:

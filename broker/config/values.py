@@ -42,6 +42,10 @@ class Values:
         value = self.given.get(name)
         return (KNOWN_SETTINGS[name].default or "") if value is None else value
 
+    def text_or_none(self, name: str) -> str:
+        """Return the text of a setting that clients have and nodes need not know."""
+        return self.text(name) if name in KNOWN_SETTINGS else self.given.get(name, "")
+
     def items(self, name: str) -> list[str]:
         """Return a list setting, without empty items."""
         return [item.strip() for item in self.text(name).split(",") if item.strip()]

@@ -22,4 +22,4 @@ class KafkaSettings(Checked):
     @cached_property
     def kafka(self) -> KafkaAccess:
         """How clients connect."""
-        return kafka_access(self.bootstrap_servers, self.command_config)
+        return kafka_access(self.bootstrap_servers, self.command_config, needs_librdkafka=False)

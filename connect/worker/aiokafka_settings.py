@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from millrace.connect.errors import ConfigException
-from millrace.security.translation import ClientSettingsError, aiokafka_security
+from millrace.security.aiokafka_clients import aiokafka_security
+from millrace.security.translation import ClientSettingsError
 
 
 def aiokafka_settings(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
 from millrace.connect.plugins import ConfigProvider
+from millrace.security.jaas import ALLOWED_URLS
 
 Config = Mapping[str, str | None]
 
@@ -72,7 +73,8 @@ def environment_of(settings: WorkerSettings, plugins: Plugins, offsets: OffsetSt
 
     Raises ConfigException for a setting with which every task would fail.
     """
-    allow_directories(settings[ALLOWED_DIRECTORIES])
+    urls = (settings.written.get(ALLOWED_URLS) or "").split(",")
+    allow_directories(settings[ALLOWED_DIRECTORIES], urls)
     converters_of(plugins, settings, {})
     return Environment(settings, plugins, config_providers(plugins, settings), offsets)
 

@@ -14,6 +14,7 @@ from millrace.connect.config.validators import (
     Range,
     ValidString,
 )
+from millrace.security.translation import is_security
 
 _Setting = tuple[str, Type, Any, str]
 
@@ -179,11 +180,7 @@ class WorkerSettings:
 
     def client(self) -> dict[str, str | None]:
         """Return the settings of the worker's own clients: address, protocol, credentials."""
-        inherited = {
-            name: value
-            for name, value in self.written.items()
-            if name.startswith(("security.protocol", "sasl.", "ssl."))
-        }
+        inherited = {name: value for name, value in self.written.items() if is_security(name)}
         return {**inherited, "bootstrap.servers": self.bootstrap_servers}
 
     def client_of_tasks(self, kind: str) -> dict[str, str | None]:

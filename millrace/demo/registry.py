@@ -13,12 +13,24 @@ from typing import Any
 import aiohttp
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
+from millrace.security.access import KafkaAccess
+from millrace.security.registry import registry_access
+
 _HEADER = struct.Struct(">BI")
 _HEADER_BYTES = 5
 _AWAY_SECONDS = 60.0
 _RETRY_SECONDS = 0.1
 
 Schema = dict[str, Any]
+
+
+def secured_session(kafka: KafkaAccess, *, limit: int = 100) -> aiohttp.ClientSession:
+    """Return a session for the registry, as the file of client settings says how to reach it."""
+    context, user = registry_access(kafka.registry)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=limit, ssl=True if context is None else context),
+        auth=None if user is None else aiohttp.BasicAuth(*user, encoding="utf-8"),
+    )
 
 
 class RegistryReader:

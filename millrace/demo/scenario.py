@@ -32,7 +32,7 @@ from millrace.demo.mirror import Mirror, start_mirror
 from millrace.demo.observing import Observer
 from millrace.demo.options import Options
 from millrace.demo.orders import Scenery
-from millrace.demo.registry import RegistryReader
+from millrace.demo.registry import RegistryReader, secured_session
 from millrace.demo.report import Run, build_report, count_reasons, find_faults, write_report
 from millrace.demo.security import DEMO, LOAD, MIRROR, DemoSecurity
 from millrace.demo.sending import Sender
@@ -106,7 +106,7 @@ async def _start(
     pages = {} if options.bootstrap else _broker_pages(ports)
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
-    children.environment = _links(ports, neighbours, is_whole=is_whole)
+    children.environment = _links(ports, neighbours, is_whole=is_whole, is_secure=options.secure)
     security = DemoSecurity(data_folder / "secrets") if options.secure else None
     told = (options, display, children, data_folder)
     kafka, topics = await _start_kafka(*told, ports, security)
@@ -233,12 +233,16 @@ def _mirror_pages(ports: _Ports) -> dict[str, str]:
     }
 
 
-def _links(ports: _Ports, pages: dict[str, str], *, is_whole: bool) -> dict[str, str]:
+def _links(
+    ports: _Ports, pages: dict[str, str], *, is_whole: bool, is_secure: bool
+) -> dict[str, str]:
     """Return the variables with the pages to which every program links."""
     numbers = {**dict(zip(SERVICES, ports.services, strict=True)), "registry": ports.registry}
     if is_whole:
         numbers |= zip(PROGRAMS, ports.analytics, strict=True)
     urls = {name: f"http://127.0.0.1:{port}" for name, port in numbers.items()} | pages
+    if is_secure:
+        urls["registry"] = f"https://127.0.0.1:{ports.registry}"
     text = ",".join(f"{name}={url}" for name, url in urls.items())
     return {"MILLRACE_NEIGHBOURS": text, "KAFKA_HTTP_NEIGHBOURS": text}
 
@@ -257,8 +261,11 @@ async def _perform(
 ) -> int:
     run = Run()
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        registry = RegistryReader(addresses.urls["registry"], session)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        secured_session(addresses.kafka) as of_registry,
+    ):
+        registry = RegistryReader(addresses.urls["registry"], of_registry)
         await _bring_in(addresses, registry, scenery)
         observer = Observer(addresses.kafka, registry)
         run_name = f"demo-{time.time_ns()}"

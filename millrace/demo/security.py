@@ -2,7 +2,8 @@
 
 Certificates and passwords are made at the start, below the demo's data, and are gone with it. They
 lie in files that only their owner can read: a password in an option would show in the list of
-processes. Clients and brokers speak SASL_SSL, controllers TLS with certificates on both sides.
+processes. Clients and brokers speak SASL_SSL, controllers TLS with certificates on both sides, and
+the schema registry HTTPS to the same users.
 """
 
 import asyncio
@@ -14,12 +15,13 @@ from millrace.certificates import CertificateAuthority
 from millrace.demo.display import Display
 from millrace.security.access import VARIABLE, KafkaAccess, kafka_access
 from millrace.security.grants import grant, rules
+from millrace.security.http_server import VARIABLE as HTTP_VARIABLE
 from millrace.security.jaas import PLAIN_MODULE, login_text
 from millrace.security.properties import properties_text, write_private
 from millrace.security.rights import programs
 
 ADMIN, BROKER = "admin", "broker"
-DEMO, LOAD, MIRROR = "demo", "load", "mirror"
+DEMO, LOAD, MIRROR, REGISTRY = "demo", "load", "mirror", "registry"
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PASSWORD_BYTES = 18
 
@@ -42,6 +44,19 @@ class DemoSecurity:
         }
         for user in self._passwords:
             write_private(self._file(user), properties_text(self._client(user)))
+        self._http_file = folder / "http.properties"
+        self._write_http(authority.issue(REGISTRY).keystore)
+
+    def _write_http(self, keystore: Path) -> None:
+        """Write how the registry is served: over TLS, and to the users of Kafka."""
+        users = self._folder / "users"
+        write_private(users, properties_text(self._passwords))
+        told = {
+            "ssl.keystore.location": str(keystore),
+            "authentication.method": "BASIC",
+            "authentication.users.file": str(users),
+        }
+        write_private(self._http_file, properties_text(told))
 
     def broker_file(self) -> Path:
         """Write the settings that all nodes share, and return where they are."""
@@ -78,7 +93,8 @@ class DemoSecurity:
     def environment(self, child: str) -> Mapping[str, str]:
         """Return the variables of one of the demo's programs."""
         user = child.replace("_", "-")
-        return {VARIABLE: self.client_file(user)} if user in programs() else {}
+        found = {VARIABLE: self.client_file(user)} if user in programs() else {}
+        return found | ({HTTP_VARIABLE: str(self._http_file)} if child == REGISTRY else {})
 
     async def give_rights(self, bootstrap_servers: str, display: Display) -> None:
         """Give every program its rights, and show the rules that the cluster has then."""
@@ -99,4 +115,7 @@ class DemoSecurity:
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": login,
             **self._trust,
+            "schema.registry.ssl.truststore.location": self._trust["ssl.truststore.location"],
+            "basic.auth.credentials.source": "USER_INFO",
+            "basic.auth.user.info": f"{user}:{self._passwords[user]}",
         }

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 
 from millrace.demo.display import Display
 from millrace.demo.orders import DemoOrder, Scenery
-from millrace.demo.registry import RegistryReader
+from millrace.demo.registry import RegistryReader, secured_session
 from millrace.demo.report import write_report
 from millrace.demo.synthetic import make_scenery
 from millrace.demo.topics import publish_catalogue, publish_customers
@@ -24,7 +24,8 @@ from millrace.load.faults import SwitchError, decline_some, poison, slowed
 from millrace.load.following import Following
 from millrace.load.options import Options, parse_options
 from millrace.load.report import build_report, find_problems
-from millrace.load.sending import Sent, send_open_loop
+from millrace.load.sending import Sent, send_open_loop, session_of_a_load
+from millrace.security.registry import registry_access
 
 _PROGRESS_SECONDS = 0.25
 _END_SECONDS = 2.0
@@ -65,7 +66,11 @@ async def _perform(options: Options, display: Display) -> int:
     orders = decline_some(scenery.orders, options.declined, options.seed)
     display.say(f"{len(orders)} orders in {options.seconds:g} s, {options.profile}")
     sent = Sent()
-    async with aiohttp.ClientSession() as session:
+    context, user = registry_access(options.kafka.registry)
+    # The password is the registry's; to the service it goes if nobody can read it on the way.
+    is_private = options.orders_url.startswith("https:")
+    services = session_of_a_load(context, user if is_private else None)
+    async with secured_session(options.kafka) as session, services:
         registry = RegistryReader(options.registry_url, session)
         if options.publishes_catalogue:
             await _publish(options, registry, scenery, orders)
@@ -74,13 +79,13 @@ async def _perform(options: Options, display: Display) -> int:
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(following.run())
             await following.started.wait()
-            async with slowed(session, options.slow):
+            async with slowed(services, options.slow):
                 with display.progress(len(orders)) as update:
                     showing = group.create_task(_show(sent, following, update))
                     poisoning = group.create_task(
                         poison(options.kafka, options.poison, options.seconds)
                     )
-                    await send_open_loop(options.orders_url, orders, due, sent)
+                    await send_open_loop(options.orders_url, orders, due, sent, services)
                     await poisoning
                     await _wait_judged(sent, following, options.judged_seconds)
                     await _wait_ended(sent, following)

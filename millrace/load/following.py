@@ -13,6 +13,10 @@ ORDERS = "orders"
 _AT_ONCE = 500
 _POLL_SECONDS = 0.05
 _LIST_SECONDS = 10
+_REFUSALS = (
+    confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    confluent_kafka.KafkaError._AUTHENTICATION,  # noqa: SLF001 - librdkafka's code
+)
 
 StateOf = Callable[[bytes], Awaitable[str]]
 """Decodes the state in an order's event; raises ValueError or EOFError for other records."""
@@ -105,7 +109,10 @@ class Following:
 
     async def _see(self, message: confluent_kafka.Message, now: float) -> None:
         key, value = message.key(), message.value()
-        if message.error() or key is None or value is None:
+        error = message.error()
+        if error is not None and error.code() in _REFUSALS:
+            raise confluent_kafka.KafkaException(error)
+        if error is not None or key is None or value is None:
             return  # The broker cannot be reached; the client retries by itself.
         try:
             state = await self._state_of(value)

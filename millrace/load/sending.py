@@ -1,6 +1,7 @@
 """Send each order when it is due, whether or not earlier orders have an answer."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,20 +56,28 @@ class Sent:
         self.failed[what] = self.failed.get(what, 0) + 1
 
 
-def session_of_a_load() -> aiohttp.ClientSession:
+def session_of_a_load(
+    context: ssl.SSLContext | None = None, user: tuple[str, str] | None = None
+) -> aiohttp.ClientSession:
     """Return a session in which no request waits for another."""
     return aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=POST_SECONDS), connector=aiohttp.TCPConnector(limit=0)
+        timeout=aiohttp.ClientTimeout(total=POST_SECONDS),
+        connector=aiohttp.TCPConnector(limit=0, ssl=True if context is None else context),
+        auth=None if user is None else aiohttp.BasicAuth(*user, encoding="utf-8"),
     )
 
 
 async def send_open_loop(
-    url: str, orders: Sequence[DemoOrder], due_seconds: Sequence[float], sent: Sent
+    url: str,
+    orders: Sequence[DemoOrder],
+    due_seconds: Sequence[float],
+    sent: Sent,
+    session: aiohttp.ClientSession,
 ) -> None:
     """POST every order when it is due; return when all have an answer or have failed."""
     begin = time.monotonic()
 
-    async def post(order: DemoOrder, due_at: float, session: aiohttp.ClientSession) -> None:
+    async def post(order: DemoOrder, due_at: float) -> None:
         await asyncio.sleep(due_at - time.monotonic())
         sent.late_seconds = max(sent.late_seconds, time.monotonic() - due_at)
         try:
@@ -77,6 +86,6 @@ async def send_open_loop(
         except (aiohttp.ClientError, TimeoutError) as error:
             sent.fail(type(error).__name__)
 
-    async with session_of_a_load() as session, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         for order, seconds in zip(orders, due_seconds, strict=True):
-            group.create_task(post(order, begin + seconds, session))
+            group.create_task(post(order, begin + seconds))

@@ -25,7 +25,7 @@ from millrace.security.properties import parse_properties
 from millrace.security.registry import registry_access
 from millrace.security.translation import (
     ClientSettingsError,
-    aiokafka_security,
+    client_security,
     is_security,
     librdkafka_security,
 )
@@ -64,12 +64,17 @@ class KafkaAccess:
         return {"bootstrap.servers": self.bootstrap_servers, **self.properties}
 
     @cached_property
-    def _librdkafka(self) -> dict[str, str]:
+    def _librdkafka(self) -> dict[str, Any]:
         return librdkafka_security(self.properties)
 
     @cached_property
     def _aiokafka(self) -> dict[str, Any]:
-        return aiokafka_security(self._librdkafka) if self.properties else {}
+        if not self.properties:
+            return {}
+        # Not every program that reads the settings has clients of aiokafka.
+        from millrace.security.aiokafka_clients import aiokafka_security
+
+        return aiokafka_security(client_security(self.properties))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was made of the settings: a TLS context cannot be sent to a process."""
@@ -77,10 +82,13 @@ class KafkaAccess:
         return {name: vars(self)[name] for name in names}
 
 
-def kafka_access(bootstrap_servers: str, file: str = "") -> KafkaAccess:
+def kafka_access(
+    bootstrap_servers: str, file: str = "", *, needs_librdkafka: bool = True
+) -> KafkaAccess:
     """Return the access that a file of client settings gives; without one, to an open cluster.
 
-    Raise ClientSettingsError for a file or a setting that cannot be used.
+    Raise ClientSettingsError for a file or a setting that cannot be used. A program whose clients
+    are all of aiokafka says so: librdkafka may lack a mechanism.
     """
     if not file:
         return KafkaAccess(bootstrap_servers)
@@ -92,8 +100,9 @@ def kafka_access(bootstrap_servers: str, file: str = "") -> KafkaAccess:
     )
     for name in given.keys() - access.properties.keys() - access.registry.keys():
         log.warning("ignored: %s in %s does not say how to connect", name, file)
-    # Both translations, so that what is wrong is told at the start.
-    access.librdkafka()
+    # The translations, so that what is wrong is told at the start.
+    if needs_librdkafka:
+        access.librdkafka()
     access.aiokafka()
     registry_access(access.registry)
     return access

@@ -14,8 +14,14 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 USER_PREFIX = "user_"
 MAX_LENGTH = 1 << 20
+
+
+class LoginSettingsError(ValueError):
+    """A login that cannot be used; the message names the setting, and no secret."""
 
 
 class Login(NamedTuple):

@@ -5,6 +5,7 @@ The first bytes of a file decide its type: Java's JKS type reads PKCS #12 files 
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 JKS_MAGIC = b"\xfe\xed\xfe\xed"
 PEM_START = b"-----BEGIN "
@@ -13,6 +14,21 @@ MAX_STORE_BYTES = 1 << 20
 
 class StoreError(ValueError):
     """A store that cannot be used; the message names the setting and the file."""
+
+
+class Store(NamedTuple):
+    """Where keys or certificates are: a file, or PEM text in the settings themselves."""
+
+    setting: str
+    location: str
+    pem: str
+    password: str
+
+    def read(self) -> bytes:
+        """Return the PEM text. Raise StoreError."""
+        if self.pem:
+            return self.pem.encode()
+        return pem_of(self.setting, self.location, self.password)
 
 
 def pem_of(setting: str, location: str, password: str = "", store_password: str = "") -> bytes:

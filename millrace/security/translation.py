@@ -8,18 +8,22 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
+from millrace.security.jaas import ALLOWED_URLS, LoginSettingsError
+from millrace.security.mechanisms import (
+    MECHANISMS,
+    is_of_login,
+    login_settings,
+    mechanism_of,
+    require_librdkafka,
+)
 from millrace.security.stores import StoreError, is_pem, pem_of
 from millrace.security.tls import VERSIONS, load_key, load_trusted, openssl_name
 
-PREFIXES: Final = ("security.", "sasl.", "ssl.")
+PREFIXES: Final = ("security.", "sasl.", "ssl.", ALLOWED_URLS)
 """What the names of security settings begin with."""
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""The mechanisms that every client library of the programs speaks."""
-_MODULES: Final = dict.fromkeys(MECHANISMS, SCRAM_MODULE) | {"PLAIN": PLAIN_MODULE}
-_FOR_JAVA: Final = frozenset({"ssl.keystore.type", "ssl.truststore.type"})
-"""The first bytes of a store decide its type."""
+_NOT_FOR_CLIENTS: Final = frozenset({"ssl.keystore.type", "ssl.truststore.type", ALLOWED_URLS})
+"""The first bytes of a store decide its type. Allowed URLs are checked where a token is read."""
 _TRUSTSTORE: Final = "ssl.truststore.location"
 _KEYSTORE: Final = "ssl.keystore.location"
 _RENAMED: Final = {
@@ -39,21 +43,40 @@ def is_security(name: str) -> bool:
     return name.startswith(PREFIXES)
 
 
-def librdkafka_security(given: Mapping[str, str]) -> dict[str, str]:
-    """Translate the security settings among `given`. Raise ClientSettingsError."""
+def librdkafka_security(given: Mapping[str, str]) -> dict[str, Any]:
+    """Translate the security settings among `given`.
+
+    Raise ClientSettingsError, also for a mechanism that the installed librdkafka does not know.
+    """
+    translated = client_security(given)
+    try:
+        require_librdkafka(translated.get("sasl.mechanism", ""))
+    except LoginSettingsError as error:
+        raise ClientSettingsError(str(error)) from error
+    return translated
+
+
+def client_security(given: Mapping[str, str]) -> dict[str, Any]:
+    """Translate the security settings among `given` for `aiokafka_security`.
+
+    Raise ClientSettingsError.
+    """
     own = {name: value for name, value in given.items() if is_security(name)}
-    translated: dict[str, str] = {}
-    for name, value in own.items():
-        if name not in _FOR_JAVA:
-            translate = _TRANSLATIONS.get(name, _unchanged)
-            try:
+    mechanism = mechanism_of(own)
+    translated: dict[str, Any] = {}
+    try:
+        for name, value in own.items():
+            if name not in _NOT_FOR_CLIENTS and not is_of_login(name, mechanism):
+                translate = _TRANSLATIONS.get(name, _unchanged)
                 translated |= translate(name, value, own)
-            except StoreError as error:
-                raise ClientSettingsError(str(error)) from error
+        if str(translated.get("security.protocol", "SASL_SSL")).startswith("SASL"):
+            translated |= login_settings(own)
+    except (StoreError, LoginSettingsError) as error:
+        raise ClientSettingsError(str(error)) from error
     return _that_count(translated)
 
 
-def _that_count(translated: dict[str, str]) -> dict[str, str]:
+def _that_count(translated: dict[str, Any]) -> dict[str, Any]:
     """Leave out what the protocol has no use for; librdkafka would warn of it."""
     protocol = translated.get("security.protocol", "SASL_SSL")
     unused = (
@@ -71,27 +94,11 @@ def _protocol(name: str, value: str, own: Mapping[str, str]) -> dict[str, str]:
     protocol = value.strip().upper()
     if protocol not in PROTOCOLS:
         raise ClientSettingsError(f"{name}={value}: there are {', '.join(PROTOCOLS)}")
-    if protocol.startswith("SASL") and not (
-        own.get("sasl.mechanism") or own.get("sasl.mechanisms")
-    ):
+    if protocol.startswith("SASL") and not mechanism_of(own):
         raise ClientSettingsError(
             f"{name}={protocol} needs sasl.mechanism: {', '.join(MECHANISMS)}"
         )
     return {name: protocol}
-
-
-def _login(name: str, value: str, own: Mapping[str, str]) -> dict[str, str]:
-    try:
-        module, options = parse_jaas(value)
-    except ValueError as error:
-        raise ClientSettingsError(f"{name}: {error}") from None
-    mechanism = (own.get("sasl.mechanism") or own.get("sasl.mechanisms") or "").strip()
-    expected = _MODULES.get(mechanism, module)
-    if module != expected:
-        raise ClientSettingsError(f"{name}: {mechanism} takes {expected}")
-    if not options.get("username") or not options.get("password"):
-        raise ClientSettingsError(f"{name} needs username and password: {', '.join(MECHANISMS)}")
-    return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
 
 def _truststore(name: str, value: str, own: Mapping[str, str]) -> dict[str, str]:
@@ -133,7 +140,6 @@ def _ciphers(name: str, value: str, _: Mapping[str, str]) -> dict[str, str]:
 
 _TRANSLATIONS: Final[dict[str, Callable[[str, str, Mapping[str, str]], dict[str, str]]]] = {
     "security.protocol": _protocol,
-    "sasl.jaas.config": _login,
     _TRUSTSTORE: _truststore,
     "ssl.truststore.password": _of_store,
     _KEYSTORE: _keystore,
@@ -142,22 +148,6 @@ _TRANSLATIONS: Final[dict[str, Callable[[str, str, Mapping[str, str]], dict[str,
     "ssl.enabled.protocols": _versions,
     "ssl.cipher.suites": _ciphers,
 }
-
-
-def aiokafka_security(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate security settings that have librdkafka's names. Raise ClientSettingsError."""
-    protocol = str(told.get("security.protocol", "PLAINTEXT")).upper()
-    settings: dict[str, Any] = {"security_protocol": protocol}
-    if protocol.startswith("SASL"):
-        mechanism = told.get("sasl.mechanism")
-        if mechanism not in MECHANISMS:
-            raise ClientSettingsError(f"sasl.mechanism={mechanism}: {', '.join(MECHANISMS)}")
-        settings["sasl_mechanism"] = mechanism
-        settings["sasl_plain_username"] = told.get("sasl.username")
-        settings["sasl_plain_password"] = told.get("sasl.password")
-    if protocol.endswith("SSL"):
-        settings["ssl_context"] = client_context(told)
-    return settings
 
 
 def client_context(told: Mapping[str, Any]) -> ssl.SSLContext:

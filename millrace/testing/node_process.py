@@ -218,8 +218,14 @@ class NodeProcess:
 
 
 def settings_text(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return settings with Kafka's names and text values: `num_partitions=3`, `num.partitions`."""
-    return {name.replace("_", "."): _text(value) for name, value in settings.items()}
+    """Return settings with Kafka's names and text values: `num_partitions=3`, `num.partitions`.
+
+    A name with a dot is Kafka's already: `listener.name.sasl_ssl.ssl.client.auth`.
+    """
+    return {
+        name if "." in name else name.replace("_", "."): _text(value)
+        for name, value in settings.items()
+    }
 
 
 def _text(value: object) -> str:

@@ -96,7 +96,9 @@ def _with_files(parser: CommandParser, found: argparse.Namespace) -> argparse.Na
     """Read the files of settings; one that cannot be used ends the program."""
     try:
         found.http = http_security(found.http_config)
-        found.kafka = access.kafka_access(found.bootstrap_servers, found.command_config)
+        found.kafka = access.kafka_access(
+            found.bootstrap_servers, found.command_config, needs_librdkafka=False
+        )
     except ClientSettingsError as error:
         parser.error(str(error))
     return found

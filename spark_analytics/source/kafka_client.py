@@ -33,7 +33,7 @@ _ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
 # Settings of connections; the others are for consumers, and an admin client warns of them.
 _SHARED = (
     "bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "metadata.", "broker.",
-    "reconnect.", "log", "debug", "enable.ssl",
+    "reconnect.", "log", "debug", "enable.ssl", "oauth_cb",
 )  # fmt: skip
 _clients: dict[tuple[tuple[str, str], ...], AdminClient] = {}
 

@@ -144,6 +144,32 @@ def test_keys_and_certificates_are_files_too(allowed: Path) -> None:
     ]
 
 
+TOKEN = "sasl.oauthbearer.token.endpoint.url"
+ISSUER = "https://issuer.example/token"
+KEYTAB = 'com.sun.security.auth.module.Krb5LoginModule required keyTab="{}" useKeyTab=true;'
+
+
+def test_a_token_comes_from_an_allowed_file_or_server(allowed: Path) -> None:
+    """CVE-2025-27817: the URL of a token reads any file, and asks any server."""
+    allow_directories([str(allowed)], [ISSUER])
+    settings = {
+        f"producer.override.{TOKEN}": "file:///etc/passwd",
+        f"consumer.override.{TOKEN}": "http://169.254.169.254/token",
+        f"admin.override.{TOKEN}": "https://issuer.example/token?to=elsewhere",
+        f"source.cluster.{TOKEN}": "http://[x",
+        "producer.override.org.apache.kafka.sasl.oauthbearer.allowed.urls": "file:///etc/passwd",
+        "consumer.override.sasl.jaas.config": KEYTAB.format("/etc/krb5.keytab"),
+    }
+    assert sorted(file_mistakes(settings)) == sorted(settings)
+    allowed_too = {
+        TOKEN: ISSUER,
+        f"producer.override.{TOKEN}": (allowed / "token").as_uri(),
+        "producer.override.sasl.jaas.config": KEYTAB.format(allowed / "keytab"),
+        "admin.override.sasl.jaas.config": "not for the parser",
+    }
+    assert file_mistakes(allowed_too) == {}
+
+
 @pytest.mark.parametrize(
     "setting",
     ["plugin.library.paths", "sasl.kerberos.kinit.cmd", "ssl.engine.location", "ssl.providers"],

@@ -3,13 +3,15 @@
 import json
 import re
 import shlex
+import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -21,7 +23,6 @@ from millrace.security.jaas import parse_jaas
 from millrace.security.properties import parse_properties
 from millrace.security.rights import programs
 from tests.e2e.test_demo import environment
-from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below
 from tests.lib.running_program import running
 
@@ -40,6 +41,8 @@ class Demo(NamedTuple):
     secrets: dict[str, str]
     written: dict[str, bytes]
     """Everything that may not have a secret in it, by where it was found."""
+    context: ssl.SSLContext
+    """It trusts the demo's authority."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         written |= dict(_descriptions(shown, str(place / "admin.properties")))
         written |= dict(_files(folder, place))
         report = json.loads((folder / "build/demo/report.json").read_text())
-        yield Demo(shown, report, _secrets(place), written)
+        context = ssl.create_default_context(cafile=place / "certificates" / "ca.pem")
+        yield Demo(shown, report, _secrets(place), written, context)
 
 
 def _secrets(place: Path) -> dict[str, str]:
@@ -158,7 +162,14 @@ def test_what_is_searched_would_show_a_secret(demo: Demo) -> None:
 
 def test_a_stranger_is_not_let_in(demo: Demo) -> None:
     (registry,) = re.findall(r"^registry +(\S+)$", demo.shown, re.MULTILINE)
-    assert call("GET", f"{registry}/subjects").status == 200  # HTTP stays open on loopback
+    asked = Request(f"{registry}/subjects")
+    with pytest.raises(HTTPError) as refused, urlopen(asked, timeout=20, context=demo.context):
+        pass
+    assert refused.value.code == 401
+    login = f"fraud:{demo.secrets['fraud password']}"
+    asked.add_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
+    with urlopen(asked, timeout=20, context=demo.context) as answer:
+        assert "orders-value" in json.load(answer)
     (servers,) = re.findall(r"^kafka +(\S+)$", demo.shown, re.MULTILINE)
     client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     with pytest.raises(KafkaException):

@@ -1,124 +1,201 @@
-"""Stock clients with Kerberos tickets of a real KDC, and without."""
+"""Kerberos between nodes, of programs, and what a ticket gives no right to.
 
-import asyncio
+`test_every_mechanism` has each client with a right and a wrong key.
+"""
+
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import kafka
 import pytest
-from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.security.jaas import KERBEROS_MODULE
-from millrace.testing import LocalBroker
-from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
+from broker.__main__ import main as tool
+from millrace.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, login_text
+from millrace.security.properties import properties_text, write_private
+from millrace.testing import LocalCluster
 from tests.lib.kerberos import REALM, Realm, running_realm
+from tests.lib.pipeline_processes import Program
+from tests.lib.secured_broker import AUTHORIZER
 
 pytestmark = pytest.mark.interop
+NODE = f"kafka/127.0.0.1@{REALM}"
+ADMIN = login_text(PLAIN_MODULE, username="admin", password="a-secret", user_admin="a-secret")
 
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     with running_realm(tmp_path_factory.mktemp("realm")) as made:
+        for principal in ("kafka/127.0.0.1", "alice", "bob"):
+            made.add(principal)
         yield made
 
 
-@pytest.fixture
-def environment(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> Realm:
-    for name, value in realm.environment.items():
-        monkeypatch.setenv(name, value)
-    return realm
-
-
 @pytest.fixture(scope="module")
-def broker(realm: Realm) -> Iterator[LocalBroker]:
-    keytab = realm.add("kafka/localhost")
-    realm.add("alice")
-    realm.add("bob")
-    principal = f"kafka/localhost@{REALM}"
-    jaas = f'{KERBEROS_MODULE} required useKeyTab=true keyTab="{keytab}" principal="{principal}";'
+def cluster(realm: Realm) -> Iterator[LocalCluster]:
+    """Nodes that know each other, brokers and controllers, by Kerberos alone."""
+    login = login_text(
+        KERBEROS_MODULE,
+        useKeyTab="true",
+        keyTab=str(realm.folder / "kafka_127.0.0.1.keytab"),
+        principal=NODE,
+    )
+    settings = {
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.plaintext.sasl.enabled.mechanisms": "GSSAPI,PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "GSSAPI",
+        "sasl.mechanism.controller.protocol": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "listener.name.plaintext.gssapi.sasl.jaas.config": login,
+        "listener.name.controller.gssapi.sasl.jaas.config": login,
+        "listener.name.plaintext.plain.sasl.jaas.config": ADMIN,
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:admin;User:kafka;User:alice",
+    }
     with pytest.MonkeyPatch.context() as patched:
         for name, value in realm.environment.items():
             patched.setenv(name, value)
-        with LocalBroker(
-            security="sasl_plaintext",
-            sasl_enabled_mechanisms="PLAIN,GSSAPI",
-            sasl_jaas_config=jaas,
-            sasl_kerberos_service_name="kafka",
-            authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            super_users="User:admin;User:alice",
-        ) as made:
+        with LocalCluster(brokers=3, has_links=False, **settings) as made:
             yield made
 
 
-def logged_in(realm: Realm, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the key of a user in this process, as kinit would."""
-    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(realm.folder / f"{user}.keytab"))
-    monkeypatch.setenv("KRB5CCNAME", f"FILE:{realm.folder}/{user}.cache")
+def of_admin(cluster: LocalCluster) -> dict[str, str]:
+    return {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "admin",
+        "sasl.password": "a-secret",
+    }
 
 
-def address(broker: LocalBroker) -> str:
-    return f"localhost:{broker.bootstrap_servers.rpartition(':')[2]}"
+def client_file(realm: Realm, folder: Path, user: str) -> str:
+    """Write a program's settings with the key of a user."""
+    own = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": login_text(
+            KERBEROS_MODULE,
+            useKeyTab="true",
+            keyTab=str(realm.folder / f"{user.replace('/', '_')}.keytab"),
+            principal=f"{user}@{REALM}",
+        ),
+    }
+    file = folder / f"{user.replace('/', '_')}.properties"
+    write_private(file, properties_text(own))
+    return str(file)
 
 
-async def aiokafka_sends(broker: LocalBroker) -> None:
-    producer = AIOKafkaProducer(
-        bootstrap_servers=address(broker),
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="GSSAPI",
-        sasl_kerberos_service_name="kafka",
-        sasl_kerberos_domain_name="localhost",
-    )
-    try:
-        await producer.start()
-        await producer.send_and_wait("a", b"x")
-    finally:
-        await producer.stop()
+def test_nodes_know_each_other_by_their_tickets(cluster: LocalCluster) -> None:
+    """Records are replicated, a controller is killed, and transactions ask their coordinator."""
+    settings = of_admin(cluster)
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic("orders", 3, 3, config={"min.insync.replicas": "3"})])[
+        "orders"
+    ].result(30)
+    producer = Producer({**settings, "transactional.id": "t"})
+    producer.init_transactions(30)
+    for killed in (None, 1):
+        if killed is not None:
+            cluster.kill(killed)
+            cluster.start(killed)
+        producer.begin_transaction()
+        for _ in range(30):
+            producer.produce("orders", b"x")
+        producer.commit_transaction(60)
 
 
-def kafka_python_sends(broker: LocalBroker) -> Any:
-    with kafka.KafkaProducer(
-        bootstrap_servers=address(broker),
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="GSSAPI",
-        sasl_kerberos_service_name="kafka",
-        sasl_kerberos_domain_name="localhost",
-        bootstrap_timeout_ms=5_000,
-    ) as producer:
-        return producer.send("k", b"x").get(10)
-
-
-@pytest.mark.parametrize("client", ["aiokafka", "kafka-python"])
-def test_python_clients(
-    client: str, broker: LocalBroker, environment: Realm, monkeypatch: pytest.MonkeyPatch
+def test_a_ticket_is_no_right(
+    cluster: LocalCluster, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sends() -> None:
-        if client == "aiokafka":
-            asyncio.run(aiokafka_sends(broker))
-        else:
-            kafka_python_sends(broker)
-
-    logged_in(environment, "alice", monkeypatch)
-    sends()
-    logged_in(environment, "bob", monkeypatch)
-    with pytest.raises(Exception, match=r"(?i)authoriz|metadata"):
-        sends()
-    assert "denied principal='User:bob'" in broker.log()
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    where = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config")
+    created = ("--create", "--topic")
+    assert tool(["topics", *where, client_file(realm, tmp_path, "alice"), *created, "a"]) == 0
+    assert tool(["topics", *where, client_file(realm, tmp_path, "bob"), *created, "b"]) != 0
+    log = "".join(cluster.log(node_id) for node_id in cluster.node_ids)
+    assert "denied principal='User:bob'" in log
 
 
-def test_java(broker: LocalBroker, realm: Realm, tmp_path: Path) -> None:
-    tools = []
-    for name, keytab in (("alice", realm.folder / "alice.keytab"), ("none", tmp_path / "none")):
-        file = tmp_path / f"{name}.properties"
-        file.write_text(
-            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\n"
-            "sasl.kerberos.service.name=kafka\n"
-            f"sasl.jaas.config={KERBEROS_MODULE} required useKeyTab=true storeKey=true "
-            f'keyTab="{keytab}" principal="alice@{REALM}";\n'
+def test_a_program_takes_its_key_from_its_file(
+    cluster: LocalCluster, realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry's clients are of aiokafka."""
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    log = tmp_path / "registry.log"
+    told = ("--bootstrap-servers", cluster.bootstrap_servers, "--command-config")
+    program = Program(log, "schemas.registry", *told, client_file(realm, tmp_path, "alice"))
+    try:
+        assert program.wait_ready().startswith("http")
+    finally:
+        program.end(kill=True)
+    assert "_schemas" in AdminClient(of_admin(cluster)).list_topics(timeout=20).topics
+
+
+SENDS = """
+import asyncio, sys, time
+from aiokafka import AIOKafkaProducer
+from millrace.security.access import kafka_access
+
+async def send():
+    access = kafka_access(sys.argv[1], sys.argv[2], needs_librdkafka=False)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 5:
+        async with AIOKafkaProducer(**access.aiokafka()) as producer:
+            await producer.send_and_wait("short", b"x")
+        await asyncio.sleep(0.2)
+
+asyncio.run(send())
+"""
+
+
+def test_a_program_renews_its_ticket(cluster: LocalCluster, realm: Realm, tmp_path: Path) -> None:
+    """Tickets of this user last for two seconds; each new connection needs one that is valid."""
+    realm.add("alice/short")
+    realm.run("kadmin.local", "-q", f'modprinc -maxlife "2 seconds" alice/short@{REALM}')
+    file = client_file(realm, tmp_path, "alice/short")
+    ended = subprocess.run(
+        [sys.executable, "-c", SENDS, cluster.bootstrap_servers, file],
+        env={**os.environ, **realm.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    issued = (realm.folder / "kdc.log").read_text()
+    assert len(re.findall(r"AS_REQ .*ISSUE.* alice/short@", issued)) > 1, issued
+
+
+@pytest.mark.parametrize("wrong", ["realm", "key", "nobody"])
+def test_a_program_without_a_ticket_says_so_at_the_start(
+    cluster: LocalCluster, realm: Realm, tmp_path: Path, wrong: str
+) -> None:
+    """The realm is another, the key is of another principal, or no such principal exists."""
+    principal = {"realm": "alice@OTHER.EXAMPLE", "key": f"bob@{REALM}", "nobody": f"eve@{REALM}"}
+    file = Path(client_file(realm, tmp_path, "alice"))
+    file.write_text(file.read_text().replace(f"alice@{REALM}", principal[wrong]))
+    for name, *told in (
+        ("topics", "--bootstrap-server", cluster.bootstrap_servers, "--list"),
+        ("registry", "--bootstrap-servers", cluster.bootstrap_servers),
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-m", "millrace", name, *told, "--command-config", str(file)],
+            env={**os.environ, **realm.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
-        where = ("--bootstrap-server", address(broker), "--command-config", str(file))
-        tools.append(Tool(f"{TOOLS}.TopicCommand", (*where, "--create", "--topic", name)))
-    option = f"-Djava.security.krb5.conf={realm.configuration}"
-    good, bad = run_tools(kafka_libs(), tools, option)
-    assert good.status == 0, good
-    assert bad.status != 0
+        assert ended.returncode != 0
+        assert "Traceback" not in ended.stderr, ended.stderr
+        assert principal[wrong] in ended.stderr + ended.stdout, ended

@@ -1,30 +1,38 @@
 """Every program works with the rights that `rights.yaml` lists, and needs each of them."""
 
+import json
+import os
+import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from millrace.cluster_layout import free_ports
 from millrace.security.access import KafkaAccess, kafka_access
-from millrace.security.rights import programs
+from millrace.security.rights import Right, programs
 from streams.enrichment import LEVELS
-from tests.lib.pipeline_processes import Pipeline, call
+from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.programs_with_rights import (
+    connectors_command,
+    load_command,
     read_as_spark,
     run_connectors,
     run_load,
     start_streams,
     watch_as_the_demo,
 )
+from tests.lib.right_trials import Start, Trials
 from tests.lib.secured_broker import Decision, SecuredBroker, unneeded
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
-Lived = tuple[dict[str, list[Decision]], dict[str, str]]
-_DENIED = "GroupAuthorizationFailed"
+Lived = tuple[dict[str, list[Decision]], dict[str, list[str]]]
 
 PIPELINE = (
     *("orders", "fraud", "inventory", "order-details", "aggregator", "payments", "email"),
@@ -35,8 +43,9 @@ BESIDE = ("streams", "spark", "connect", "demo", "load")
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[SecuredBroker]:
-    with SecuredBroker(programs()) as running:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """Programs come with tokens of an issuer, so that this shows those for all of them too."""
+    with SecuredBroker(programs(), tmp_path_factory.mktemp("issuer")) as running:
         for user, rights in programs().items():
             running.allow(user, rights)
         yield running
@@ -44,9 +53,9 @@ def broker() -> Iterator[SecuredBroker]:
 
 @pytest.fixture(scope="module")
 def lived(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    """Let orders through all programs, with their rights and then without their groups."""
+    """Let orders through all programs with their rights, and then try each without one."""
     folder = tmp_path_factory.mktemp("pipeline")
-    file_of = broker.broker.client_file
+    file_of = broker.client_file
 
     def access_of(program: str) -> KafkaAccess:
         return kafka_access(broker.bootstrap_servers, file_of(program))
@@ -60,23 +69,19 @@ def lived(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Li
         read_as_spark(run, access_of("spark"))
         run_connectors(run, file_of("connect"))
         _poison_all(run)
-        logs = _take_groups(broker, run)
-    found: dict[str, list[Decision]] = defaultdict(list)
-    for each in broker.decisions():
-        found[each.user].append(each)
-    return found, logs
+        found: dict[str, list[Decision]] = defaultdict(list)
+        for each in broker.decisions():
+            found[each.user].append(each)
+        broker.log_decisions("INFO")
+        trials = Trials(broker, folder)
+        superfluous = _try_beside(trials, run, file_of) | _try_services(trials, run)
+    return found, superfluous
 
 
 @pytest.fixture(scope="module")
 def decided(lived: Lived) -> dict[str, list[Decision]]:
     """What was decided about each program while orders went through all of them."""
     return lived[0]
-
-
-@pytest.fixture(scope="module")
-def logs(lived: Lived) -> dict[str, str]:
-    """What each program has logged, first with its rights and then without its group."""
-    return lived[1]
 
 
 def _let_orders_through(run: Pipeline) -> None:
@@ -126,18 +131,84 @@ def test_a_program_needs_each_of_its_rights(
     assert [str(each) for each in unneeded(decided[program], programs()[program])] == []
 
 
-def _take_groups(broker: SecuredBroker, run: Pipeline) -> dict[str, str]:
-    """Take the right to be in its group from every program; return what each has logged then."""
-    for program in PIPELINE:
-        (right,) = (each for each in programs()[program] if each.kind == "group")
-        broker.forbid(program, right)
-    logs = {program: run.folder / f"{program.replace('-', '_')}.log" for program in PIPELINE}
-    for file in logs.values():
-        until(lambda file=file: _DENIED in file.read_text(), shown=file.read_text)
-    return {program: file.read_text() for program, file in logs.items()}
+# --- one right fewer ---
+
+SEED = int(os.environ.get("LEAST_RIGHTS_SEED", "1"))
+TRIES_ALL = bool(os.environ.get("LEAST_RIGHTS_ALL"))
+"""Every right of every program takes a quarter of an hour: `make least-rights`."""
 
 
-@pytest.mark.parametrize("program", PIPELINE)
-def test_a_program_says_which_right_it_lacks(logs: dict[str, str], program: str) -> None:
-    """What the audit says of a right is so: a program without its group is refused."""
-    assert _DENIED in logs[program]
+def _tried(program: str) -> list[Right]:
+    rights = programs()[program]
+    return list(rights) if TRIES_ALL else random.Random(f"{SEED}-{program}").sample(rights, 1)
+
+
+def _try_beside(trials: Trials, run: Pipeline, file_of: Callable[[str], str]) -> dict[str, Any]:
+    """Try the programs that need the services."""
+    places = run.folder / "places.json"
+    documents = {order_id: list(told) for order_id, told in run.documents().items()}
+    about = {"bootstrap_servers": run.bootstrap_servers, "urls": run.urls, "documents": documents}
+    numbers = count()
+
+    def as_process(name: str) -> Start:
+        def start(log: Path) -> Program:
+            told = {**about, "file": file_of(name), "folder": str(run.folder / "as-process")}
+            places.write_text(json.dumps(told))
+            return Program(log, "tests.lib.one_program", name, str(places))
+
+        return start
+
+    def load(log: Path) -> Program:
+        return Program(log, "millrace", "load", *load_command(run, file_of("load")))
+
+    def connect(log: Path) -> Program:
+        folder = run.folder / f"connect-{next(numbers)}"
+        return Program(log, "connect", *connectors_command(run, file_of("connect"), folder))
+
+    starts = {
+        "demo": as_process("demo"),
+        "load": load,
+        "connect": connect,
+        "spark": as_process("spark"),
+    }
+    return {name: trials.find_unneeded(name, _tried(name), start) for name, start in starts.items()}
+
+
+def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
+    """Try what has a group, alone; what others need the topics of comes last."""
+    for name in list(run.programs):
+        if name != "registry":
+            run.end(name)
+    port = str(next(free_ports()))
+
+    def start_of(name: str) -> Start:
+        module, *arguments = run.command(name.replace("-", "_"))
+        own = ("--http-port", port) if name == "orders" else ()
+        return lambda log: Program(log, module, *arguments, *own)
+
+    def post() -> None:
+        line = {"product_id": "tea", "quantity": 1, "unit_price": "3.00"}
+        call("POST", f"http://127.0.0.1:{port}/v1/orders", {"customer_id": "a", "lines": [line]})
+
+    found: dict[str, Any] = {}
+    for name in (*(each for each in PIPELINE if each not in ("orders", "registry")), "streams"):
+        found[name] = trials.find_unneeded(name, _tried(name), start_of(name))
+    for creates in (False, True):
+        rights = [each for each in _tried("orders") if (each.operation == "CREATE") is creates]
+        found["orders"] = found.get("orders", []) + trials.find_unneeded(
+            "orders", rights, start_of("orders"), post
+        )
+    registry = run.urls["registry"]
+    run.end("registry")
+    found["registry"] = trials.find_unneeded(
+        "registry",
+        _tried("registry"),
+        start_of("registry"),
+        lambda: call("POST", f"{registry}/subjects/x/versions", {"schema": '"string"'}),
+    )
+    return found
+
+
+@pytest.mark.parametrize("program", [*PIPELINE, *BESIDE])
+def test_a_program_fails_with_one_right_fewer(lived: Lived, program: str) -> None:
+    assert lived[1][program] == []

@@ -1,10 +1,11 @@
-"""Stock clients and Apache's tools against brokers with TLS, SASL and an authorizer."""
+"""Stock clients and Apache's tools against brokers with TLS, SASL and an authorizer.
+
+`test_every_mechanism` has each client by each mechanism.
+"""
 
 import asyncio
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,36 +98,6 @@ def test_kafka_python(secured: LocalBroker) -> None:
     read = [message.value for message, _ in zip(consumer, VALUES, strict=False)]
     consumer.close()
     assert read == VALUES
-
-
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed here")
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_kcat(secured: LocalBroker, mechanism: str) -> None:
-    settings = secured.client_settings("confluent-kafka")
-    has_users = settings["security.protocol"] != "SSL"
-    if not has_users and mechanism != "PLAIN":
-        pytest.skip("without SASL there is no mechanism")
-    where = ("--bootstrap-server", secured.bootstrap_servers, "--command-config")
-    user = ("--entity-type", "users", "--entity-name", USER)
-    if mechanism != "PLAIN":
-        added = ("--alter", *user, "--add-config", f"{mechanism}=[password={PASSWORD}]")
-        assert tool(["configs", *where, secured.client_file(), *added]) == 0
-
-    def kcat(*arguments: str, **changed: str) -> "subprocess.CompletedProcess[bytes]":
-        own = {**settings, "sasl.mechanism": mechanism} if has_users else settings
-        told = [f"-X{name}={value}" for name, value in {**own, **changed}.items()]
-        return subprocess.run(
-            ["kcat", *told, *arguments], input=b"x", capture_output=True, check=False, timeout=30
-        )
-
-    topic = f"kcat-{mechanism}"
-    assert kcat("-P", "-t", topic).returncode == 0
-    read = kcat("-C", "-t", topic, "-o", "beginning", "-c", "1", "-q")
-    assert read.stdout == b"x\n", read
-    if has_users:
-        refused = kcat("-L", "-m", "3", **{"sasl.password": "other"})
-        assert refused.returncode != 0
-        assert b"uthentication failed" in refused.stderr
 
 
 def test_a_wrong_password_is_told_after_the_delay() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -56,18 +57,29 @@ class Realm:
         assert done.returncode == 0, done.stderr
 
 
+def why_no_realm() -> str:
+    """Return what is missing to run a realm; empty if nothing is."""
+    if find_spec("gssapi") is None:
+        return "no package gssapi: pip install 'millrace[kerberos]'"
+    missing = [each for each in PROGRAMS if shutil.which(each, path=SEARCHED) is None]
+    if missing:
+        return f"no {missing[0]}: apt-get install krb5-kdc krb5-admin-server krb5-user"
+    return ""
+
+
 def _found(program: str) -> str:
     found = shutil.which(program, path=SEARCHED)
-    if found is None:
-        pytest.skip(f"there is no {program}: apt-get install krb5-kdc krb5-admin-server krb5-user")
+    assert found is not None, program
     return found
 
 
 @contextmanager
 def running_realm(folder: Path) -> Iterator[Realm]:
     """Run a realm until the block ends; skips the test where there are no programs for it."""
-    pytest.importorskip("gssapi", reason="no package gssapi: pip install 'millrace[kerberos]'")
-    kdc, *_ = [_found(program) for program in PROGRAMS]
+    reason = why_no_realm()
+    if reason:
+        pytest.skip(reason)
+    kdc = _found(PROGRAMS[0])
     (port,) = islice(free_ports(), 1)
     realm = Realm(folder, port)
     realm.configuration.write_text(

@@ -85,6 +85,10 @@ class Program:
         self._process.wait(60)
         self._process.stdout.close()
 
+    def poll(self) -> int | None:
+        """Return the exit status; None while it runs."""
+        return self._process.poll()
+
     def pause(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
 
@@ -172,11 +176,16 @@ class Pipeline:
 
     def _begin(self, name: str, module: str, *arguments: str) -> None:
         self._commands[name] = (module, *arguments)
+        self.programs[name] = Program(self.folder / f"{name}.log", *self.command(name))
+
+    def command(self, name: str) -> list[str]:
+        """Return the module and the arguments that an instance was started with."""
+        module, *arguments = self._commands[name]
         where = ["--bootstrap-servers", self.bootstrap_servers]
         file = self._client_file(name.replace("_", "-"))
         if file:
             where += ["--command-config", file]
-        self.programs[name] = Program(self.folder / f"{name}.log", module, *where, *arguments)
+        return [module, *where, *arguments]
 
     def _await(self, name: str) -> None:
         self.urls[name] = self.programs[name].wait_ready()

@@ -45,10 +45,10 @@ def start_streams(run: Pipeline) -> None:
     run.add("streams", "streams", *registry, "--data-dir", str(run.folder / "streams"))
 
 
-def run_load(run: Pipeline, file: str) -> None:
-    """Send a few orders, with their products and a record that nobody can read."""
-    command = [sys.executable, "-m", "millrace", "load", "--command-config", file]
+def load_command(run: Pipeline, file: str) -> list[str]:
+    """Return the arguments that send a few orders, with their products and poison."""
     told = {
+        "--command-config": file,
         "--bootstrap-servers": run.bootstrap_servers,
         "--orders-url": run.urls["orders"],
         "--registry-url": run.urls["registry"],
@@ -56,9 +56,13 @@ def run_load(run: Pipeline, file: str) -> None:
         "--seconds": "1",
         "--poison": "1",
     }
-    command += [part for pair in told.items() for part in pair]
+    return [*(part for pair in told.items() for part in pair), "--catalogue"]
+
+
+def run_load(run: Pipeline, file: str) -> None:
+    """Send a few orders, with their products and a record that nobody can read."""
     done = subprocess.run(
-        [*command, "--catalogue"],
+        [sys.executable, "-m", "millrace", "load", *load_command(run, file)],
         env={**program_environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -86,9 +90,11 @@ def watch_as_the_demo(run: Pipeline, access: KafkaAccess) -> None:
     asyncio.run(watch())
 
 
-def run_connectors(run: Pipeline, file: str) -> None:
-    """Run a worker with connectors of the demo's names, which write and read its topics."""
-    folder = run.folder / "connect"
+def connectors_command(run: Pipeline, file: str, folder: Path) -> list[str]:
+    """Return the arguments of a worker with connectors of the demo's names.
+
+    They write and read its topics; their files are in `folder`, which is made.
+    """
     folder.mkdir()
     worker = {
         "bootstrap.servers": run.bootstrap_servers,
@@ -105,19 +111,26 @@ def run_connectors(run: Pipeline, file: str) -> None:
         (folder / topic).write_text("a line\n")
         told = {"topic": topic, "file": topic, **_WITH_KEYS}
         connectors.append(_connector(folder, f"shop-{topic}", "Source", told))
-    sinks = ("orders-to-parquet", "orders-to-elasticsearch")
     connectors += [
-        _connector(folder, name, "Sink", {"topics": "orders", "file": name}) for name in sinks
+        _connector(folder, name, "Sink", {"topics": "orders", "file": name}) for name in SINKS
     ]
-    started = ["start", "--command-config", file, str(folder / "worker.properties"), *connectors]
-    program = Program(folder / "log", "connect", *started)
+    return ["start", "--command-config", file, str(folder / "worker.properties"), *connectors]
+
+
+SINKS = ("orders-to-parquet", "orders-to-elasticsearch")
+
+
+def run_connectors(run: Pipeline, file: str) -> None:
+    """Run the worker until its connectors have done their work."""
+    folder = run.folder / "connect"
+    program = Program(folder.with_suffix(".log"), "connect", *connectors_command(run, file, folder))
     try:
         until(
             lambda: (
-                all((folder / name).exists() and (folder / name).read_bytes() for name in sinks)
+                all((folder / name).exists() and (folder / name).read_bytes() for name in SINKS)
                 and all(_has_line(run, topic) for topic in ("products", "customers"))
             ),
-            shown=(folder / "log").read_text,
+            shown=folder.with_suffix(".log").read_text,
         )
     finally:
         program.end(kill=True)

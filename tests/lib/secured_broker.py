@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka.admin import (
@@ -15,9 +16,12 @@ from confluent_kafka.admin import (
 )
 
 from broker.__main__ import main as tool
+from millrace.certificates import CertificateAuthority
+from millrace.security.properties import properties_text, write_private
 from millrace.security.rights import Right
 from millrace.testing import LocalBroker
 from millrace.testing.security import USER
+from tests.lib.issuer import Issuer
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _LINE = re.compile(
@@ -53,39 +57,64 @@ class Decision(NamedTuple):
 
 
 class SecuredBroker:
-    """Owns a broker whose audit log has every decision."""
+    """Owns a broker whose audit log has every decision.
 
-    def __init__(self, users: Iterable[str], **settings: Any) -> None:
+    With a folder for an issuer, users besides the administrator come with its tokens.
+    """
+
+    def __init__(self, users: Iterable[str], issuer: Path | None = None, **settings: Any) -> None:
+        passwords = {user: password_of(user) for user in users}
+        self._issuer = None if issuer is None else Issuer(issuer, passwords)
+        self._folder = issuer
         self.broker = LocalBroker(
             security="sasl_ssl",
-            users={user: password_of(user) for user in users},
-            authorizer_class_name=AUTHORIZER,
-            super_users=f"User:{USER}",
-            **settings,
+            users=passwords,
+            **{
+                "authorizer.class.name": AUTHORIZER,
+                "super.users": f"User:{USER}",
+                **({} if self._issuer is None else self._issuer.broker_settings()),
+                **settings,
+            },
         )
+
+    def client_file(self, user: str) -> str:
+        """Return the file of a user's client settings."""
+        if self._issuer is None or self._folder is None or user == USER:
+            return self.broker.client_file(user)
+        own = {**self.broker.client_settings("java", user), **self._issuer.client_properties(user)}
+        del own["bootstrap.servers"]
+        file = self._folder / f"{user}.properties"
+        write_private(file, properties_text(own))
+        return str(file)
 
     def __enter__(self) -> "SecuredBroker":
         self.broker.start()
         try:
+            if self._issuer is not None:
+                ca_file = Path(self.broker.client_settings()["ssl.ca.location"])
+                self._issuer.serve(CertificateAuthority(ca_file.parent))
             self.admin = AdminClient(self.broker.client_settings())
-            self._log_every_decision()
+            self.log_decisions("DEBUG")
         except BaseException:
             self.broker.close()
             raise
         return self
 
-    def _log_every_decision(self) -> None:
+    def log_decisions(self, level: str) -> None:
+        """Log all decisions at DEBUG, denials at INFO."""
         (node_id,) = self.admin.list_topics(timeout=30).brokers
         told = [
             *("--bootstrap-server", self.bootstrap_servers),
             *("--command-config", self.broker.client_file(), "--alter"),
             *("--entity-type", "broker-loggers", "--entity-name", str(node_id)),
-            *("--add-config", "millrace.authorizer=DEBUG"),
+            *("--add-config", f"millrace.authorizer={level}"),
         ]
         assert tool(["configs", *told]) == 0
 
     def __exit__(self, *_: object) -> None:
         self.broker.close()
+        if self._issuer is not None:
+            self._issuer.close()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -110,9 +139,12 @@ class SecuredBroker:
         found = _wait(self.admin.delete_acls([wanted]))
         assert [len(each) for each in found] == [1], right
 
-    def decisions(self) -> Iterator[Decision]:
-        """Return what the audit log has of users who are not the administrator."""
-        for found in _LINE.finditer(self.broker.log()):
+    def decisions(self, after: int = 0) -> Iterator[Decision]:
+        """Return what the audit log has of users who are not the administrator.
+
+        `after` is a length of the log: only what comes behind it.
+        """
+        for found in _LINE.finditer(self.broker.log(), after):
             if found["user"] != USER:
                 kind = found["kind"].lower().replace("_", "-")
                 is_allowed = found["verdict"] == "allowed"

@@ -33,7 +33,8 @@ class Mirrored(NamedTuple):
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
     folder = tmp_path_factory.mktemp("mirror")
-    with SecuredBroker([MIRROR]) as source, SecuredBroker([MIRROR]) as target:
+    # To the source it comes with tokens of an issuer, to the target with a password.
+    with SecuredBroker([MIRROR], folder) as source, SecuredBroker([MIRROR]) as target:
         source.allow(MIRROR, programs()[MIRROR])
         target.allow(MIRROR, programs()["mirror-target"])
         source.broker.create_topic("orders", 2)
@@ -61,7 +62,7 @@ def _settings(source: SecuredBroker, target: SecuredBroker) -> dict[str, str]:
         "b->a.emit.heartbeats.enabled": "false",
     }
     for alias, broker in (("a", source), ("b", target)):
-        client = parse_properties(Path(broker.broker.client_file(MIRROR)).read_text())
+        client = parse_properties(Path(broker.client_file(MIRROR)).read_text())
         told |= {f"{alias}.{name}": value for name, value in client.items()}
         told[f"{alias}.bootstrap.servers"] = broker.bootstrap_servers
     return told

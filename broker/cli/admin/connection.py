@@ -6,6 +6,7 @@ every node knows (KIP-511).
 """
 
 import socket
+import ssl
 
 from broker.cli.admin.settings import AdminSettings
 from broker.config.security_config import ClientSecurity
@@ -21,7 +22,7 @@ from broker.protocol.messages.sasl_authenticate import (
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.server.clock import Clock, random_uuid
-from broker.server.network.logins import login_of
+from broker.server.network.logins import begin_login
 from broker.server.network.tls_contexts import make_client_context
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
@@ -107,6 +108,7 @@ class Connection:
         except TimeoutError:
             raise
         except (OSError, ValueError) as error:
+            _raise_if_refused(self, error)
             raise ConnectionFailed(f"{self}: no TLS connection: {error}") from error
 
     def _authenticate(self, security: ClientSecurity, deadline_ms: int) -> None:
@@ -119,18 +121,17 @@ class Connection:
                 ErrorCode(handshake.error_code),
                 f"{self} does not enable {security.mechanism}; there are: {enabled}",
             )
-        try:
-            client = login_of(security, random_uuid().hex)
-        except AuthenticationFailed as error:
-            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
-        token: bytes | None = client.first()
+        begun = begin_login(security, random_uuid().hex, self.address[0])
+        if isinstance(begun, AuthenticationFailed):
+            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(begun)) from begun
+        token: bytes | None = begun.first
         while token is not None:
             answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), deadline_ms)
             assert isinstance(answer, SaslAuthenticateResponse)
             if answer.error_code:
                 raise KafkaError(ErrorCode(answer.error_code), answer.error_message)
             try:
-                token = client.receive(bytes(answer.auth_bytes))
+                token = begun.client.receive(bytes(answer.auth_bytes))
             except AuthenticationFailed as error:
                 raise ConnectionFailed(f"{self}: {error}") from error
 
@@ -166,6 +167,7 @@ class Connection:
         except TimeoutError:
             raise
         except OSError as error:
+            _raise_if_refused(self, error)
             raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
 
     def _receive(self, deadline_ms: int) -> bytes:
@@ -192,6 +194,7 @@ class Connection:
             except TimeoutError:
                 raise
             except OSError as error:
+                _raise_if_refused(self, error)
                 raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
             if not chunk:
                 raise ConnectionFailed(f"{self} closed the connection")
@@ -203,6 +206,15 @@ class Connection:
         if left_ms <= 0:
             raise TimeoutError
         return left_ms / 1000
+
+
+def _raise_if_refused(connection: Connection, error: Exception) -> None:
+    """Raise KafkaError if a side does not accept the other's certificate: it never will."""
+    is_alert = isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "")
+    if is_alert or isinstance(error, ssl.SSLCertVerificationError):
+        raise KafkaError(
+            ErrorCode.SASL_AUTHENTICATION_FAILED, f"{connection}: TLS is refused: {error}"
+        ) from error
 
 
 def unsupported(message: str) -> KafkaError:

@@ -6,6 +6,7 @@ Defaults that differ are set to Kafka's.
 
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
 
 from broker.cli.admin.settings import read_properties
 from broker.cli.arguments import ToolFailed
@@ -72,9 +73,9 @@ def number_of(settings: Mapping[str, str], name: str, default: int) -> int:
     return number
 
 
-def translate(settings: Mapping[str, str]) -> dict[str, str]:
+def translate(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings with librdkafka's names."""
-    translated: dict[str, str] = {}
+    translated: dict[str, Any] = {}
     for name, value in settings.items():
         if name in MEANINGLESS or is_security(name):
             continue

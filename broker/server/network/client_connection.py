@@ -33,25 +33,17 @@ from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.protocol.wire import EncodeError
-from broker.security.errors import AuthenticationFailed
-from broker.security.sasl_client import MechanismClient
-from broker.server.clock import monotonic_seconds, random_uuid
+from broker.server.clock import monotonic_seconds
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
-from broker.server.network.logins import login_of
+from broker.server.network.login_exchange import LoginExchange
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 
 log = logging.getLogger("millrace.quorum.connection")
 
 MAX_BACKOFF_MS = 500
-SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 1
 GREETING_VERSION = 0
 """The version of ApiVersions: every node serves it, and its answer has all that is needed."""
 
@@ -129,6 +121,7 @@ class ClientConnection:
         self._dial: Dial | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._handshake: TlsHandshake | None = None
+        self._login: LoginExchange | None = None
         self._socket: socket.socket | TlsSocket | None = None
         self._received = AnswerBuffer(settings.max_frame_bytes)
         self._is_paused = False
@@ -277,48 +270,18 @@ class ClientConnection:
 
     def _authenticate(self, served: Served) -> None:
         """Authenticate with the other node, and then send the requests."""
-        try:
-            client = login_of(self._settings.security, random_uuid().hex)
-        except AuthenticationFailed as failed:
-            self._damaged(str(failed))
-        else:
-            self._log_in(client, served)
 
-    def _log_in(self, client: MechanismClient, served: Served) -> None:
-        security = self._settings.security
-
-        def on_handshake(answer: Message | None) -> None:
-            if answer is None:
-                return
-            assert isinstance(answer, SaslHandshakeResponse), answer
-            if answer.error_code:
-                self._damaged(f"{security.mechanism} is not enabled there")
+        def on_end(failure: str) -> None:
+            self._login = None
+            if failure:
+                self._damaged(failure)
             else:
-                send(client.first())
-
-        def send(token: bytes) -> None:
-            request = SaslAuthenticateRequest(auth_bytes=token)
-            self._ask_first(request, SASL_AUTHENTICATE_VERSION, on_token)
-
-        def on_token(answer: Message | None) -> None:
-            if answer is None:
-                return
-            assert isinstance(answer, SaslAuthenticateResponse), answer
-            if answer.error_code:
-                self._damaged(f"authentication failed user={security.user}")
-                return
-            try:
-                token = client.receive(bytes(answer.auth_bytes))
-            except AuthenticationFailed as failed:
-                self._damaged(str(failed))
-                return
-            if token is None:
                 self._serve(served)
-            else:
-                send(token)
 
-        handshake = SaslHandshakeRequest(mechanism=security.mechanism)
-        self._ask_first(handshake, SASL_HANDSHAKE_VERSION, on_handshake)
+        self._login = LoginExchange(
+            self._loop, self._settings.security, self.address[0], self._ask_first, on_end
+        )
+        self._login.begin()
 
     def _disconnect(self) -> None:
         _cancel(self._pause)
@@ -326,6 +289,9 @@ class ClientConnection:
         if self._dial is not None:
             self._dial.cancel()
             self._dial = None
+        if self._login is not None:
+            self._login.cancel()
+            self._login = None
         if self._handshake is not None:
             self._handshake.cancel()
             self._handshake = None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.security_config import GSSAPI, OAUTHBEARER, SaslConfig
+from broker.config.security_config import SaslConfig
 from broker.metadata.image import MetadataImage
 from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
 from broker.security.delegation_tokens import TokenCredentials
@@ -33,6 +33,7 @@ from broker.server.network.peer import Peer
 from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
+from millrace.security.mechanisms import GSSAPI, OAUTHBEARER
 
 log = logging.getLogger("millrace.listener")
 

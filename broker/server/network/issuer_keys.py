@@ -19,7 +19,7 @@ from broker.config.oauth_config import OauthConfig
 from broker.security.jwks import KeySet, UnknownKey, parse_key_set
 from broker.security.oauthbearer import TokenClaims
 from broker.server.clock import Clock
-from broker.server.network.fetching import fetched
+from millrace.security.fetching import fetched
 
 log = logging.getLogger("millrace.authentication")
 

@@ -1,10 +1,11 @@
-"""Kerberos contexts of a listener, by the package `gssapi` and the machine's Kerberos library."""
+"""Kerberos contexts of listeners and of clients, by the package `gssapi`."""
 
 from typing import Any
 
 from broker.config.kerberos_config import KerberosConfig
 from broker.config.sources import invalid
 from broker.security.errors import AuthenticationFailed
+from millrace.security.kerberos import KerberosLogin, credentials, library
 
 
 class KerberosAcceptor:
@@ -29,12 +30,32 @@ class KerberosAcceptor:
         return KerberosContext(context, self._gssapi.exceptions.GSSError)
 
 
-class KerberosContext:
-    """One security context; a failure of the library is a failed authentication."""
+def new_initiator(login: KerberosLogin, host: str) -> "KerberosContext":
+    """Return the context of a client that connects to `host`; raises AuthenticationFailed."""
+    gssapi = library()
+    failure: type[Exception] = gssapi.exceptions.GSSError
+    named = f"Kerberos as {login.principal or 'the user'} to {login.service}@{host}: "
+    try:
+        server = gssapi.Name(f"{login.service}@{host}", gssapi.NameType.hostbased_service)
+        context = gssapi.SecurityContext(
+            name=server, creds=credentials(login), mech=gssapi.MechType.kerberos, usage="initiate"
+        )
+    except failure as error:
+        raise AuthenticationFailed(f"{named}{_said(error)}") from error
+    return KerberosContext(context, failure, named)
 
-    def __init__(self, context: Any, failure: type[Exception]) -> None:
+
+class KerberosContext:
+    """One security context; a failure of the library is a failed authentication.
+
+    A client begins with an empty token.
+    """
+
+    def __init__(self, context: Any, failure: type[Exception], named: str = "") -> None:
+        """`named` is what texts of failures begin with."""
         self._context = context
         self._failure = failure
+        self._named = named
 
     @property
     def is_complete(self) -> bool:
@@ -49,16 +70,16 @@ class KerberosContext:
     def step(self, token: bytes) -> bytes:
         """Return the answer to a token; raises AuthenticationFailed."""
         try:
-            return self._context.step(token) or b""
+            return self._context.step(token or None) or b""
         except self._failure as error:
-            raise AuthenticationFailed(_said(error)) from error
+            raise AuthenticationFailed(f"{self._named}{_said(error)}") from error
 
     def wrap(self, message: bytes) -> bytes:
         """Return a message with a proof of this side; raises AuthenticationFailed."""
         try:
             wrapped: bytes = self._context.wrap(message, False).message
         except self._failure as error:
-            raise AuthenticationFailed(_said(error)) from error
+            raise AuthenticationFailed(f"{self._named}{_said(error)}") from error
         return wrapped
 
     def unwrap(self, token: bytes) -> bytes:
@@ -66,7 +87,7 @@ class KerberosContext:
         try:
             message: bytes = self._context.unwrap(token).message
         except self._failure as error:
-            raise AuthenticationFailed(_said(error)) from error
+            raise AuthenticationFailed(f"{self._named}{_said(error)}") from error
         return message
 
 

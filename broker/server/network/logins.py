@@ -1,53 +1,99 @@
-"""The client's side of SASL as the settings say, with the token of OAUTHBEARER if it needs one.
+"""The client's side of SASL as the settings say, with what it needs from a file or another server.
 
-A token is read for each connection, so that whoever renews a file need tell nobody.
+A token is read for each connection, so that whoever renews a file need tell nobody. Tickets are
+kept until they end, by the machine's Kerberos library.
 """
 
-from base64 import b64encode
-from http.client import HTTPException
-from urllib.parse import urlencode
-from urllib.request import Request
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
 
-from broker.config.oauth_config import OauthClientConfig
 from broker.config.security_config import ClientSecurity
 from broker.security.errors import AuthenticationFailed
-from broker.security.jwt_claims import json_object
-from broker.security.oauthbearer import MAX_TOKEN_LENGTH, InvalidToken
+from broker.security.gssapi_client import GssapiClient
 from broker.security.sasl_client import MechanismClient, OauthBearerClient, client_of
-from broker.server.network.fetching import fetched
+from broker.server.clock import SystemClock
+from broker.server.network.kerberos import new_initiator
+from millrace.security.tokens import NoToken, read_token
+
+MAX_WAITING = 16
+"""How many logins of this process may wait for another server."""
 
 
-def login_of(security: ClientSecurity, nonce: str) -> MechanismClient:
-    """Return the client's side of a mechanism. Raises AuthenticationFailed without a token."""
+def login_of(security: ClientSecurity, nonce: str, host: str) -> MechanismClient:
+    """Return the client's side of a mechanism, for a server on `host`.
+
+    Raises AuthenticationFailed if there is no token or no key. It waits if `security.asks_others`.
+    """
     if security.oauth is not None:
-        return OauthBearerClient(read_token(security.oauth))
+        try:
+            token = read_token(security.oauth, SystemClock().timestamp_ms() / 1_000)
+        except NoToken as error:
+            raise AuthenticationFailed(str(error)) from error
+        return OauthBearerClient(token.text)
+    if security.kerberos is not None:
+        return GssapiClient(new_initiator(security.kerberos, host))
     return client_of(
         security.mechanism, security.user, security.password, nonce, is_token=security.is_token
     )
 
 
-def read_token(config: OauthClientConfig) -> str:
-    """Return a new token. Raises AuthenticationFailed, which names the place and no secret."""
-    is_file = config.url.startswith("file:")
+class Begun(NamedTuple):
+    """An exchange and the token that begins it."""
+
+    client: MechanismClient
+    first: bytes
+
+
+def begin_login(security: ClientSecurity, nonce: str, host: str) -> "Begun | AuthenticationFailed":
+    """Begin an exchange, or return why there is none. It waits if `security.asks_others`."""
     try:
-        answer = fetched(Request(config.url) if is_file else _request(config), config.truststore)
-        token = answer.decode() if is_file else json_object(answer, "token").get("access_token")
-    except (OSError, ValueError, HTTPException, InvalidToken) as error:
-        raise AuthenticationFailed(f"no token from {config.url}: {error}") from error
-    token = token.strip() if isinstance(token, str) else ""
-    if not token or not token.isascii() or not token.isprintable() or len(token) > MAX_TOKEN_LENGTH:
-        raise AuthenticationFailed(f"no token from {config.url}: its answer is none")
-    return token
+        client = login_of(security, nonce, host)
+        return Begun(client, client.first())
+    except AuthenticationFailed as failed:
+        return failed
 
 
-def _request(config: OauthClientConfig) -> Request:
-    """Ask in the client's own name (RFC 6749, 4.4)."""
-    fields = {"grant_type": "client_credentials"}
-    if config.scope:
-        fields["scope"] = config.scope
-    login = b64encode(f"{config.client_id}:{config.client_secret}".encode()).decode()
-    headers = {
-        "Authorization": f"Basic {login}",
-        "Content-Type": "application/x-www-form-urlencoded",
-    }
-    return Request(config.url, data=urlencode(fields).encode(), headers=headers, method="POST")
+class WaitingLogin:
+    """Begins an exchange in a thread of its own, because that waits for another server.
+
+    `on_begun` is called once, on the loop, unless `cancel` is called first.
+    """
+
+    _places = threading.BoundedSemaphore(MAX_WAITING)
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        begin: Callable[[], "Begun | AuthenticationFailed"],
+        on_begun: Callable[["Begun | AuthenticationFailed"], None],
+    ) -> None:
+        self._loop = loop
+        self._begin = begin
+        self._on_begun = on_begun
+        self._is_cancelled = False
+        if not self._places.acquire(blocking=False):
+            failed = AuthenticationFailed(f"{MAX_WAITING} logins wait for another server already")
+            loop.call_soon(self._end, failed)
+            return
+        # Not a thread of the loop's pool: the end of the process would wait for it.
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            begun = self._begin()
+        finally:
+            self._places.release()
+        try:
+            self._loop.call_soon_threadsafe(self._end, begun)
+        except RuntimeError:  # The loop has ended meanwhile.
+            return
+
+    def _end(self, begun: "Begun | AuthenticationFailed") -> None:
+        if not self._is_cancelled:
+            self._on_begun(begun)
+
+    def cancel(self) -> None:
+        """Forget it; the thread ends by itself."""
+        self._is_cancelled = True

@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 from broker.config.security_config import ClientSecurity, TlsConfig
 from broker.config.sources import invalid
-from broker.config.stores import Store
 from broker.errors import KafkaError
-from millrace.security.stores import StoreError, pem_of
+from millrace.security.stores import Store, StoreError, pem_of
 from millrace.security.tls import load_key, load_trusted, set_ciphers, set_versions
 
 log = logging.getLogger("millrace.tls")

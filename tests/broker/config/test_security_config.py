@@ -13,7 +13,7 @@ from broker.config.security_config import (
 )
 from broker.config.sources import collect_settings, parse_properties
 from broker.errors import KafkaError
-from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+from millrace.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
 
 
 def read(**given: str) -> BrokerConfig:
@@ -278,11 +278,13 @@ def test_a_tool_has_its_token_from_an_issuer_or_a_file() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({TOKEN_URL: ""}, "a tool needs file:// or http:// or https://"),
-        ({TOKEN_URL: "ftp://x"}, "a tool needs file://"),
+        ({TOKEN_URL: ""}, "OAUTHBEARER needs file://, http:// or https://"),
+        ({TOKEN_URL: "ftp://x"}, "OAUTHBEARER needs file://"),
         ({TOKEN_URL: "http://[x"}, "endpoint.url"),
         ({"sasl.login.callback.handler.class": "org.example.Handler"}, "there are"),
-        ({"sasl.oauthbearer.jwt.retriever.class": "org.example.R"}, "is not built"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "org.example.R"}, "there are"),
+        ({"sasl.oauthbearer.assertion.file": "x"}, "is not built"),
+        ({"org.apache.kafka.sasl.oauthbearer.allowed.urls": "file:///x"}, "must be one of"),
         ({"sasl.jaas.config": f"{SCRAM_MODULE} required clientId=a;"}, "OAUTHBEARER takes"),
     ],
 )
@@ -291,16 +293,78 @@ def test_a_tool_without_a_token_is_refused(changed: dict[str, str], said: str) -
         read_client_security({**TOOL, **changed})
 
 
-def test_a_node_has_its_token_from_a_file_that_is_allowed() -> None:
+def test_a_node_has_its_token_from_a_place_that_is_allowed() -> None:
     node = {
         **OAUTH,
         **ALLOWED,
         "inter.broker.listener.name": "SASL_PLAINTEXT",
         "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
     }
-    for url, said in ((URL, "a node needs file://"), ("file:///y", "must be one of those in")):
+    for url, said in ((URL, "needs clientId"), ("file:///y", "must be one of those in")):
         with pytest.raises(KafkaError, match=said):
             BrokerConfig.from_settings({**node, TOKEN_URL: url})
-    oauth = BrokerConfig.from_settings({**node, TOKEN_URL: "file:///x"}).security.to_brokers.oauth
-    assert oauth is not None
-    assert oauth.url == "file:///x"
+    jaas = f'{PACKAGE}.OAuthBearerLoginModule required clientId="a" clientSecret="b";'
+    for url, waits in (("file:///x", False), (URL, True)):
+        told = {**node, TOKEN_URL: url, "sasl.jaas.config": jaas}
+        to_brokers = BrokerConfig.from_settings(told).security.to_brokers
+        assert to_brokers.oauth is not None
+        assert (to_brokers.oauth.url, to_brokers.asks_others) == (url, waits)
+
+
+# --- GSSAPI ---
+
+KERBEROS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+    "sasl.jaas.config": f"{KERBEROS_MODULE} required useKeyTab=true keyTab=k principal=me@EXAMPLE;",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "login"),
+    [
+        ({}, ("kafka", "me@EXAMPLE", "k")),
+        (
+            {"sasl.jaas.config": f"{KERBEROS_MODULE} required useTicketCache=true;"},
+            ("kafka", "", ""),
+        ),
+        (
+            {
+                "sasl.kerberos.service.name": "",
+                "sasl.jaas.config": f"{KERBEROS_MODULE} required useTicketCache=true "
+                "serviceName=s;",
+            },
+            ("s", "", ""),
+        ),
+    ],
+)
+def test_a_tool_has_its_ticket_by_a_key_or_from_a_cache(
+    changed: dict[str, str], login: tuple[str, str, str]
+) -> None:
+    pytest.importorskip("gssapi")
+    client = read_client_security({**KERBEROS, **changed})
+    assert client.kerberos == login
+    assert client.asks_others
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"sasl.kerberos.service.name": ""}, "sasl.mechanism=GSSAPI: GSSAPI needs sasl.kerb"),
+        ({"sasl.jaas.config": f"{KERBEROS_MODULE} required;"}, "nobody is asked for a password"),
+        ({"sasl.jaas.config": f"{KERBEROS_MODULE} required useKeyTab=true;"}, "needs keyTab and"),
+        (
+            {
+                "sasl.jaas.config": f"{KERBEROS_MODULE} required useTicketCache=true "
+                'ticketCache="/x";'
+            },
+            "KRB5CCNAME",
+        ),
+        ({"sasl.jaas.config": f"{SCRAM_MODULE} required username=a;"}, "GSSAPI takes"),
+    ],
+)
+def test_a_tool_that_gets_no_ticket_is_refused(changed: dict[str, str], said: str) -> None:
+    pytest.importorskip("gssapi")
+    with pytest.raises(KafkaError, match=said.replace(".", r"\.")):
+        read_client_security({**KERBEROS, **changed})

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.security.errors import AuthenticationFailed
+from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import MAX_TOKEN_BYTES, OFFER, GssapiServer
 from broker.security.kerberos_names import ShortNames, parse_kerberos_principal
 
@@ -151,3 +152,26 @@ def test_what_is_no_rule(rule: str) -> None:
 
 def test_the_parts_of_a_principal() -> None:
     assert parse_kerberos_principal("a/b@C") == (("a", "b"), "C")
+
+
+# --- the client's side ---
+
+
+def test_both_sides_understand_each_other() -> None:
+    client = GssapiClient(Context(b"ticket", b"proof", b""))
+    made = server(b"challenge", b"last")
+    token: bytes | None = client.first()
+    while token is not None:
+        token = client.receive(made.receive(token))
+    assert (made.is_complete, made.user) == (True, "alice")
+
+
+@pytest.mark.parametrize(
+    "offer", [b"W\x02\0\0\0", b"W", b"unwrapped", b"x" * (MAX_TOKEN_BYTES + 1)]
+)
+def test_an_offer_without_the_layer_of_none_is_refused(offer: bytes) -> None:
+    client = GssapiClient(Context(b"ticket", b""))
+    client.first()
+    assert client.receive(b"last") == b""
+    with pytest.raises(AuthenticationFailed):
+        client.receive(offer)

@@ -1,10 +1,12 @@
 """Kafka's client settings in the spelling of each client library, and what is refused of them."""
 
+import asyncio
 import pickle
 import ssl
 from pathlib import Path
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Producer
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
@@ -17,13 +19,17 @@ from hypothesis import strategies as st
 
 from millrace.certificates import CertificateAuthority, IssuedCertificate
 from millrace.security.access import kafka_access
-from millrace.security.jaas import PLAIN_MODULE, SCRAM_MODULE, login_text, parse_jaas
-from millrace.security.properties import parse_properties, properties_text, write_private
-from millrace.security.translation import (
-    ClientSettingsError,
-    aiokafka_security,
-    librdkafka_security,
+from millrace.security.aiokafka_clients import aiokafka_security
+from millrace.security.jaas import (
+    KERBEROS_MODULE,
+    OAUTHBEARER_MODULE,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    login_text,
+    parse_jaas,
 )
+from millrace.security.properties import parse_properties, properties_text, write_private
+from millrace.security.translation import ClientSettingsError, librdkafka_security
 
 PASSWORD = 'p"ss\\word; ü'
 
@@ -132,7 +138,13 @@ def test_librdkafkas_own_names_mean_the_same(authority: CertificateAuthority) ->
     [
         ({"security.protocol": "TLS"}, "security.protocol=TLS: there are PLAINTEXT"),
         ({"sasl.mechanism": ""}, "security.protocol=SASL_SSL needs sasl.mechanism"),
-        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: PLAIN"),
+        ({"sasl.mechanism": "NTLM"}, "sasl.mechanism=NTLM: PLAIN"),
+        ({"sasl.mechanism": "GSSAPI"}, "GSSAPI takes com.sun"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER takes org"),
+        (
+            {"sasl.jaas.config": f"{SCRAM_MODULE} required username=a password=b tokenauth=true;"},
+            "delegation token",
+        ),
         ({"sasl.jaas.config": "x"}, "sasl.jaas.config must be"),
         ({"sasl.jaas.config": f"{SCRAM_MODULE} required username=a;"}, "needs username and"),
         ({"sasl.jaas.config": "x required username=a password=b;"}, "SCRAM-SHA-512 takes org"),
@@ -211,3 +223,81 @@ def test_what_the_protocol_has_no_use_for_is_left_out(settings: dict[str, str]) 
     assert found == {"security.protocol": "PLAINTEXT"}
     found = librdkafka_security({**settings, "security.protocol": "SSL"})
     assert not [name for name in found if name.startswith("sasl.")]
+
+
+# --- OAUTHBEARER and GSSAPI ---
+
+URL = "sasl.oauthbearer.token.endpoint.url"
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+TOKENS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.jaas.config": login_text(OAUTHBEARER_MODULE, clientId="a", clientSecret=PASSWORD),
+    URL: "https://issuer.example/token",
+    ALLOWED: "https://issuer.example/token",
+}
+
+
+def test_a_token_is_read_by_a_function_of_both_libraries(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("a.b.c")
+    told = librdkafka_security({**TOKENS, URL: file.as_uri(), ALLOWED: file.as_uri()})
+    assert set(told) == {"security.protocol", "sasl.mechanism", "oauth_cb"}
+    assert told["oauth_cb"]("")[0] == "a.b.c"
+    Producer({"bootstrap.servers": "127.0.0.1:1", **told, "log_level": 0})
+    assert pickle.loads(pickle.dumps(told)) == told  # Spark sends it to its workers.
+
+    async def read() -> str:
+        token: str = await aiokafka_security(told)["sasl_oauth_token_provider"].token()
+        return token
+
+    assert asyncio.run(read()) == "a.b.c"
+    file.unlink()
+    with pytest.raises(KafkaConnectionError, match="no token from file"):
+        asyncio.run(read())
+
+
+def test_no_secret_of_an_issuer_is_shown() -> None:
+    assert PASSWORD not in repr(librdkafka_security(TOKENS))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({URL: ""}, "OAUTHBEARER needs file://"),
+        ({URL: "file:///etc/passwd"}, "must be one of those in"),
+        ({"sasl.jaas.config": f"{OAUTHBEARER_MODULE} required;"}, "needs clientId"),
+        ({"sasl.oauthbearer.jwks.endpoint.url": "x"}, "is not built for clients"),
+        (
+            {"sasl.jaas.config": f"{OAUTHBEARER_MODULE} required clientId=a extension_x=y;"},
+            "extensions are not built",
+        ),
+    ],
+)
+def test_a_token_that_cannot_be_had_is_refused(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(ClientSettingsError, match=said):
+        librdkafka_security({**TOKENS, **changed})
+
+
+KERBEROS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "GSSAPI",
+    "sasl.kerberos.service.name": "kafka",
+    "sasl.jaas.config": login_text(
+        KERBEROS_MODULE, useKeyTab="true", keyTab="/no/such", principal="me@EXAMPLE"
+    ),
+}
+
+
+def test_a_library_that_knows_no_kerberos_is_told_of_at_the_start() -> None:
+    """The wheels of confluent-kafka are built without it."""
+    with pytest.raises(ClientSettingsError, match=r"built without it.+or use SCRAM-SHA-512"):
+        librdkafka_security(KERBEROS)
+
+
+def test_a_program_without_librdkafka_needs_a_ticket_at_the_start(tmp_path: Path) -> None:
+    pytest.importorskip("gssapi")
+    file = tmp_path / "client.properties"
+    write_private(file, properties_text(KERBEROS))
+    with pytest.raises(ClientSettingsError, match="no Kerberos ticket for me@EXAMPLE from /no"):
+        kafka_access("one:1", str(file), needs_librdkafka=False)

@@ -20,8 +20,8 @@ from broker.security.jwks import KeySet, parse_key_set
 from broker.security.oauthbearer import InvalidToken
 from broker.server.clock import SystemClock
 from broker.server.network import issuer_keys
-from broker.server.network.fetching import MAX_BYTES
 from broker.server.network.issuer_keys import IssuerKeys, read_keys
+from millrace.security.fetching import MAX_BYTES
 
 KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("old", "new")}
 

@@ -4,13 +4,12 @@ Size and time are bounded, and no redirect is followed. It waits: not for an eve
 """
 
 import ssl
+import time
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
-from broker.config.stores import Store
-from broker.server.clock import SystemClock
-from millrace.security.stores import pem_of
+from millrace.security.stores import Store
 from millrace.security.tls import load_trusted
 
 MAX_BYTES = 1 << 20
@@ -40,14 +39,13 @@ def fetched(request: Request, truststore: Store | None) -> bytes:
 
 
 def _answer_to(request: Request, truststore: Store | None) -> bytes:
-    clock = SystemClock()
-    deadline_ms = clock.now_ms() + int(TIMEOUT_SECONDS * 1_000)
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     with _opener(truststore).open(request, timeout=TIMEOUT_SECONDS) as answer:
         text = bytearray()
         while chunk := answer.read1(CHUNK_BYTES):
             text += chunk
             _bounded(text)
-            if clock.now_ms() > deadline_ms:
+            if time.monotonic() > deadline:
                 raise TimeoutError("the answer takes too long")
         return bytes(text)
 
@@ -56,8 +54,7 @@ def _opener(store: Store | None) -> OpenerDirector:
     context = ssl.create_default_context()
     if store is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        pem = store.pem.encode() or pem_of(store.setting, store.location, store.password)
-        load_trusted(context, store.setting, pem)
+        load_trusted(context, store.setting, store.read())
     return build_opener(_NoRedirects, HTTPSHandler(context=context))
 
 
