@@ -67,8 +67,13 @@ def _common() -> list[Setting]:
                  "io.confluent.kafka.serializers.schema.id.prefixschemaiddeserializer",
                  "io.confluent.kafka.serializers.schema.id.dualschemaiddeserializer"),
         *refused("bearer.auth.*", _NO_TOKENS, ""),
-        *refused("schema.registry.ssl.*", "for TLS the registry needs a certificate that the "
-                 "machine trusts.", ""),
+        *same(
+            _OF_REGISTRY + "test_a_secured_registry_is_reached_with_pem_files",
+            *("schema.registry.ssl.truststore.location", "schema.registry.ssl.truststore.type"),
+            *("schema.registry.ssl.keystore.location", "schema.registry.ssl.keystore.type"),
+            "schema.registry.ssl.key.password",
+        ),
+        *refused("schema.registry.ssl.*", "keys and certificates are PEM files.", ""),
         *refused("proxy.host", "a proxy to the registry is not supported.", ""),
         *refused("proxy.port", "a proxy to the registry is not supported.", "", "-1"),
         *refused("request.header.*", "additional request headers are not supported.", ""),

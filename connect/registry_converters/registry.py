@@ -10,10 +10,19 @@ from millrace.connect import ConfigDef, ConfigException, DataException, Importan
 from millrace.connect.config.types import Password, Type
 from millrace.connect.config.validators import ValidList, ValidString
 from millrace.connect.errors import RetriableException, SerializationException
+from millrace.security.translation import ClientSettingsError, librdkafka_security
 
 _HEADER: Final = Layout(">BI")
 _MAX_SCHEMAS: Final = 1000
 _Result = TypeVar("_Result")
+_TLS_PREFIX: Final = "schema.registry."
+_TLS: Final = {
+    "ssl.truststore.location": "The authorities of the registry's certificate, a PEM file.",
+    "ssl.truststore.type": "PEM.",
+    "ssl.keystore.location": "The key and certificate shown to the registry, a PEM file.",
+    "ssl.keystore.type": "PEM.",
+    "ssl.key.password": "The password of that key.",
+}
 _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 
 
@@ -53,6 +62,9 @@ def registry_config() -> ConfigDef:
         .define("normalize.schemas", Type.BOOLEAN, Importance.MEDIUM,
                 "Whether schemas are normalized before they are registered.", default=False)
     )  # fmt: skip
+    for name, what in _TLS.items():
+        kind = Type.PASSWORD if name.endswith("password") else Type.STRING
+        config.define(f"{_TLS_PREFIX}{name}", kind, Importance.LOW, what, default=None)
     for part in ("key", "value"):
         config.define(
             f"{part}.subject.name.strategy",
@@ -70,6 +82,24 @@ class _Strategy(ValidString):
 
     def __call__(self, name: str, value: Any) -> None:
         super().__call__(name, str(value).rpartition(".")[2])
+
+
+def _tls(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the TLS settings in the registry client's names; it reads PEM files only."""
+    given = {name: settings[f"{_TLS_PREFIX}{name}"] for name in _TLS}
+    plain = {
+        name: value.value if isinstance(value, Password) else value
+        for name, value in given.items()
+        if value
+    }
+    try:
+        told = librdkafka_security(plain)
+    except ClientSettingsError as error:
+        raise ConfigException(f"{_TLS_PREFIX}{error}") from None
+    for name in told:
+        if name.endswith(".pem"):
+            raise ConfigException(f"{_TLS_PREFIX}*.location: the stores must be PEM files")
+    return told
 
 
 class Chosen(NamedTuple):
@@ -107,9 +137,10 @@ class Registry:
         user: Password | None = settings["basic.auth.user.info"] or former
         if user is not None:
             told["basic.auth.user.info"] = user.value
+        told |= _tls(settings)
         try:
             self._client = SchemaRegistryClient(told)
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ConfigException(f"schema.registry.url: {error}") from None
         self._written_as = written_as
         self._part = settings["converter.type"]

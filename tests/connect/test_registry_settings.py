@@ -2,10 +2,12 @@
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.protobuf import ProtobufConverter, _zigzag_of, read_places
 from connect.registry_converters.registry import Registry, registry_config
+from millrace.certificates import CertificateAuthority
 from millrace.connect import ConfigException, Converter, DataException, Schema, Struct
 from millrace.connect.errors import RetriableException
 
@@ -22,7 +25,7 @@ PEOPLE = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=Tru
 class OneSchema:
     """A registry with one schema for every subject; `requests` are what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.requests: list[tuple[str, str | None]] = []
         self.schema: dict[str, Any] = {"id": 7, "version": 1, "schema": '"string"'}
         self.status = 200
@@ -51,7 +54,10 @@ class OneSchema:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if context is not None:
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "http" if context is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
 
@@ -84,6 +90,29 @@ def test_a_registry_is_asked_as_the_settings_say(one_schema: OneSchema, name: st
     assert path.lower() == "/subjects/s/versions?normalize=true"
     assert authorization == f"Basic {base64.b64encode(b'me:secret').decode()}"
     asked.close()
+
+
+def test_a_secured_registry_is_reached_with_pem_files(tmp_path: Path) -> None:
+    authority = CertificateAuthority(tmp_path)
+    server, alice = authority.issue("server"), authority.issue("alice")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server.certificate, server.key)
+    context.load_verify_locations(authority.certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+    secured = OneSchema(context)
+    trust = {"schema.registry.ssl.truststore.location": str(authority.certificate)}
+    shown = {"schema.registry.ssl.keystore.location": str(alice.keystore)}
+    asked = registry(secured.url, **trust, **shown)
+    assert asked.id_of("s", '"string"', "AVRO") == 7
+    asked.close()
+    for wrong in (trust, shown):
+        asked = registry(secured.url, **wrong)
+        with pytest.raises((RetriableException, DataException)):
+            asked.id_of("s", '"string"', "AVRO")
+        asked.close()
+    secured.stop()
+    with pytest.raises(ConfigException, match=r"ssl\.truststore\.location=/no/such"):
+        registry("https://x", **{"schema.registry.ssl.truststore.location": "/no/such"})
 
 
 def test_a_newest_schema_is_asked_for_again(one_schema: OneSchema) -> None:

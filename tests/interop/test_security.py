@@ -95,7 +95,8 @@ def test_kafka_python(secured: LocalBroker) -> None:
     consumer = kafka.KafkaConsumer(
         "k", **settings, auto_offset_reset="earliest", consumer_timeout_ms=30_000
     )
-    read = [message.value for message, _ in zip(consumer, VALUES, strict=False)]
+    # The values first: the consumer would wait for one more.
+    read = [message.value for _, message in zip(VALUES, consumer, strict=False)]
     consumer.close()
     assert read == VALUES
 
