@@ -5,6 +5,7 @@ Ranges are half-open: `log_end_offset`, `high_watermark`, `last_stable_offset` a
 in milliseconds since 1970 UTC; `now_ms` and `deadline_ms` are monotonic.
 """
 
+from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 
@@ -23,3 +24,13 @@ class OffsetAndEpoch(NamedTuple):
 
     offset: int
     leader_epoch: int
+
+
+def plain_address(text: str) -> str:
+    """Return the one spelling of an address; an IPv4 address in IPv6 form is the IPv4 address."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

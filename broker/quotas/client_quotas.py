@@ -11,9 +11,9 @@ client id, a rate of its own: the rate belongs to the names that the entity's ty
 """
 
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
+from broker.model import plain_address
 from broker.quotas.entities import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -104,13 +104,3 @@ class AddressQuotas:
     def find(self, address: str) -> float | None:
         """Return the limit of an address in connections per second, None if it has none."""
         return self._limits.get(address, self._limits.get(None))
-
-
-def plain_address(text: str) -> str:
-    """Return the one spelling of an address; an IPv4 address in IPv6 form is the IPv4 address."""
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return text
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)

@@ -8,8 +8,9 @@ wait for it. The listener of the other brokers is never slowed down by the broke
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
+from broker.model import plain_address
 from broker.quotas.accounts import Windows
-from broker.quotas.client_quotas import AddressQuotas, plain_address
+from broker.quotas.client_quotas import AddressQuotas
 from broker.quotas.rate import RateLimit
 
 MAX_ADDRESSES = 10_000

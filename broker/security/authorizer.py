@@ -8,7 +8,8 @@ For a principal, a host, an operation and a resource:
 4. If no rule names the resource at all, `allow.everyone.if.no.acl.found` decides.
 5. Everything else is denied.
 
-A rule matches a resource by its literal name, by `*`, or by a prefix. ALLOW of READ, WRITE, DELETE
+A rule matches a resource by its literal name, by `*`, or by a prefix, and a host by its address in
+any spelling: Kafka writes IPv6 addresses without `::`. ALLOW of READ, WRITE, DELETE
 or ALTER allows DESCRIBE too, and ALLOW of ALTER_CONFIGS allows DESCRIBE_CONFIGS. A DENY rule denies
 exactly its operation; ALL is every operation.
 """
@@ -16,6 +17,7 @@ exactly its operation; ALL is every operation.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from broker.model import plain_address
 from broker.security.acls import (
     EVERY_USER,
     WILDCARD,
@@ -42,7 +44,10 @@ IMPLYING: dict[int, frozenset[int]] = {
 
 
 class Requester(NamedTuple):
-    """The principal of a connection, as `Type:name`, and the address that it comes from."""
+    """The principal of a connection, as `Type:name`, and the address that it comes from.
+
+    The address is in its plain spelling (`broker.model.plain_address`).
+    """
 
     principal: str
     host: str
@@ -66,7 +71,7 @@ class Authorizer:
         for acl in acls:
             index = self._literal if _is_literal(acl) else self._prefixed
             key = acl.pattern.resource_type, acl.pattern.name
-            index.setdefault(key, set()).add(acl)
+            index.setdefault(key, set()).add(acl._replace(host=plain_address(acl.host)))
 
     def may(self, requester: Requester, operation: int, resource_type: int, name: str) -> bool:
         """Return whether the requester may do the operation on this resource."""
@@ -101,7 +106,8 @@ class Authorizer:
         allowed = [acl for acl in rules if _allows(acl, operation)]
         if any(not _is_dominated(acl, denied) for acl in allowed):
             return True
-        return self._allows_unnamed and not any(kind == resource_type for kind, _ in self._all())
+        # Prefixes are not empty, so that some name is always left that only `*` is a rule for.
+        return self._allows_unnamed and (resource_type, WILDCARD) not in self._literal
 
     def _decide(self, requester: Requester, operation: int, kind: int, name: str) -> bool:
         if requester.principal in self._super_users:
@@ -125,10 +131,6 @@ class Authorizer:
             for length in range(len(name) + 1):
                 if (rules := self._prefixed.get((kind, name[:length]))) is not None:
                     yield rules
-
-    def _all(self) -> Iterator[tuple[int, str]]:
-        yield from self._literal
-        yield from self._prefixed
 
 
 def _is_literal(acl: Acl) -> bool:

@@ -28,7 +28,9 @@ class State(Enum):
 class GssapiClient:
     """Owns one exchange."""
 
-    def __init__(self, context: GssContext) -> None:
+    def __init__(self, context: GssContext, user: str = "") -> None:
+        """`user` is the client's principal, for the log; empty: that of the ticket cache."""
+        self.user = user
         self._context = context
         self._state = State.CONTEXT
 

@@ -70,6 +70,7 @@ class GssapiServer:
         self._short_name = short_name
         self._state = State.CONTEXT
         self.user = ""
+        self.claimed_user = ""
         self.is_by_token = False
         self.expires_at_ms: int | None = None
 
@@ -95,6 +96,7 @@ class GssapiServer:
     def _step(self, token: bytes) -> bytes:
         answer = self._context.step(token)
         if self._context.is_complete:
+            self.claimed_user = self._context.initiator
             self._state = State.OFFER
             if not answer:
                 return self._offer(b"")

@@ -112,6 +112,16 @@ def _decoded(part: str) -> bytes:
         raise InvalidToken("it is no base64") from error
 
 
+def claimed_user(token: str) -> str:
+    """Return the `sub` of a token for the log, without any proof; empty for one that has none."""
+    try:
+        _, payload, _ = split_token(token)
+        user = json_object(payload, "claims").get("sub")
+    except InvalidToken:
+        return ""
+    return user if isinstance(user, str) else ""
+
+
 def check_unsecured(token: str, rules: ClaimRules, timestamp_ms: int) -> TokenClaims:
     """Return the content of a token without a signature (RFC 7515, appendix A.5)."""
     header, payload, signature = split_token(token)

@@ -40,6 +40,11 @@ ValidateToken = Callable[[str], TokenClaims]
 """Returns the claims of a token; raises InvalidToken."""
 
 
+def nobody(token: str) -> str:
+    """Return the empty text: nothing is read out of a token that is not proved."""
+    return ""
+
+
 class State(Enum):
     """See the module."""
 
@@ -51,11 +56,16 @@ class State(Enum):
 class OauthBearerServer:
     """Owns one exchange. `user` is set, and the client authenticated, when `is_complete`."""
 
-    def __init__(self, validate: ValidateToken) -> None:
+    def __init__(
+        self, validate: ValidateToken, claimed_user: Callable[[str], str] = nobody
+    ) -> None:
+        """`claimed_user` returns the user in a token without any proof, for the log."""
         self._validate = validate
+        self._claimed_user = claimed_user
         self._state = State.FIRST
         self._refused = ""
         self.user = ""
+        self.claimed_user = ""
         self.is_by_token = False
         """Always False: this is about delegation tokens."""
         self.expires_at_ms: int | None = None
@@ -72,6 +82,7 @@ class OauthBearerServer:
         if self._state is State.DONE:
             raise AuthenticationFailed("the OAUTHBEARER exchange is complete")
         authorization_id, token = parse_first(message)
+        self.claimed_user = self._claimed_user(token)
         try:
             claims = self._validate(token)
         except InvalidToken as error:

@@ -15,6 +15,7 @@ class PlainServer:
         self._passwords = passwords
         self.is_complete = False
         self.user = ""
+        self.claimed_user = ""
         self.is_by_token = False
         self.expires_at_ms: int | None = None
 
@@ -29,6 +30,7 @@ class PlainServer:
         if len(parts) != 3 or not parts[1] or not parts[2]:
             raise AuthenticationFailed("expected an authorization id, a user and a password")
         authorization_id, user, password = parts
+        self.claimed_user = user
         # An authorization id of somebody else would be impersonation (CVE-2017-12610).
         if authorization_id not in {"", user}:
             raise AuthenticationFailed("the authorization id is not the user")

@@ -2,11 +2,16 @@
 
 The principal of a TLS client is its certificate's subject, shortened by
 `ssl.principal.mapping.rules` (KIP-371): a list of `DEFAULT` and of `RULE:pattern/replacement/` with
-an `L` or `U` behind it for lower or upper case. The first rule whose pattern matches the whole
-subject counts; without one the subject is the name.
+an `L` or `U` behind it for lower or upper case; `\\/` is a slash within a pattern or a replacement.
+The first rule whose pattern matches the whole subject counts; without one the subject is the name.
+
+A replacement reads as in Java: `$1` or `${name}` is a group, `$0` the whole subject, and a
+character behind a backslash is itself. A group that the pattern lacks is literal text, as in Kafka,
+if the pattern has any group at all. Patterns are RE2's: none takes longer than its text is long.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import re2
@@ -14,6 +19,10 @@ import re2
 USER = "User"
 ANONYMOUS = "User:ANONYMOUS"
 MAX_SUBJECT_LENGTH = 4096
+_RULE = re.compile(r"RULE:((?:\\.|[^\\/])+)/((?:\\.|[^\\/])*)/([LU]?)")
+_PART = re.compile(
+    r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>\w+)\}|(?P<text>[^\\$]+)", re.DOTALL
+)
 CASES: dict[str, Callable[[str], str]] = {"": str, "L": str.lower, "U": str.upper}
 
 
@@ -37,7 +46,8 @@ class MappingRule(NamedTuple):
     """One rule: a pattern of RE2 and what takes the subject's place, or DEFAULT (no pattern)."""
 
     pattern: str | None = None
-    replacement: str = ""
+    replacement: tuple[str | int, ...] = ()
+    """Texts, and the numbers of groups."""
     case: str = ""
 
     def apply(self, subject: str) -> str | None:
@@ -47,23 +57,41 @@ class MappingRule(NamedTuple):
         match = re2.fullmatch(self.pattern, subject)
         if match is None:
             return None
-        return CASES[self.case](_filled(self.replacement, match))
+        parts = [
+            each if isinstance(each, str) else match.group(each) or "" for each in self.replacement
+        ]
+        return CASES[self.case]("".join(parts))
 
 
-def _filled(replacement: str, match: "re2._Match[str]") -> str:
-    """Put groups into the place of `$1` to `$9`."""
-    result, position = "", 0
+def _parts(replacement: str, pattern: "re2._Regexp[str]") -> Iterator[str | int]:
+    """Give the texts and groups of a replacement; raises ValueError."""
+    position = 0
     while position < len(replacement):
-        character = replacement[position]
-        following = replacement[position + 1 : position + 2]
-        if character == "$" and following.isascii() and following.isdigit():
-            group = int(following)
-            result += (match.group(group) or "") if group <= match.re.groups else ""
-            position += 2
+        found = _PART.match(replacement, position)
+        if found is None:
+            raise ValueError(f"{replacement[position:]!r} is neither text nor a group")
+        position = found.end()
+        if found["number"] is not None:
+            yield from _numbered(found["number"], pattern.groups)
+        elif found["name"] is None:
+            yield found["literal"] or found["text"]
+        elif found["name"] in pattern.groupindex:
+            yield pattern.groupindex[found["name"]]
         else:
-            result += character
-            position += 1
-    return result
+            raise ValueError(f"the pattern has no group {found['name']}")
+
+
+def _numbered(digits: str, group_count: int) -> Iterator[str | int]:
+    """Give a group, the longest number that there is, and the digits behind it."""
+    for length in range(len(digits), 0, -1):
+        if int(digits[:length]) <= group_count:
+            yield int(digits[:length])
+            if digits[length:]:
+                yield digits[length:]
+            return
+    if not group_count:
+        raise ValueError(f"the pattern has no group {digits}")
+    yield f"${digits}"
 
 
 def parse_mapping_rules(text: str) -> list[MappingRule]:
@@ -86,16 +114,15 @@ def _next_rule(text: str) -> tuple[MappingRule, str]:
         return MappingRule(), text[len("DEFAULT") :]
     if not text.startswith("RULE:"):
         raise ValueError(f"expected DEFAULT or RULE:pattern/replacement/ but got {text!r}")
-    pattern, first, text_after = text[len("RULE:") :].partition("/")
-    replacement, second, rest = text_after.partition("/")
-    if not (pattern and first and second):
+    found = _RULE.match(text)
+    if found is None:
         raise ValueError(f"expected RULE:pattern/replacement/ but got {text!r}")
+    pattern, replacement, case = found.groups()
     try:
-        re2.compile(pattern)
-    except re2.error as error:
-        raise ValueError(f"invalid pattern in RULE:{pattern}: {error}") from error
-    case = rest[:1] if rest[:1] in {"L", "U"} else ""
-    return MappingRule(pattern, replacement, case), rest[len(case) :]
+        parts = tuple(_parts(replacement, re2.compile(pattern)))
+    except (re2.error, ValueError) as error:
+        raise ValueError(f"invalid RULE:{pattern}/{replacement}/: {error}") from error
+    return MappingRule(pattern, parts, case), text[found.end() :]
 
 
 def principal_of_subject(subject: str, rules: list[MappingRule]) -> str:

@@ -27,6 +27,9 @@ MECHANISMS = {each.name: each for each in (SCRAM_SHA_256, SCRAM_SHA_512)}
 class MechanismClient(Protocol):
     """The client's side of one SASL mechanism."""
 
+    user: str
+    """Who the client says it is, for the log; empty if its token does not tell."""
+
     def first(self) -> bytes:
         """Return the token that begins the exchange."""
         ...
@@ -52,6 +55,7 @@ class PlainClient:
     """PLAIN: one token."""
 
     def __init__(self, user: str, password: str) -> None:
+        self.user = user
         self._token = f"\0{user}\0{password}".encode()
 
     def first(self) -> bytes:
@@ -66,7 +70,9 @@ class PlainClient:
 class OauthBearerClient:
     """OAUTHBEARER: a token of an issuer, and a second message after a refusal."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, user: str = "") -> None:
+        """`user` is the one that the token is about."""
+        self.user = user
         self._token = token
         self._is_refused = False
 
@@ -96,6 +102,7 @@ class ScramClient:
         *,
         is_token: bool = False,
     ) -> None:
+        self.user = user
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce

@@ -34,6 +34,8 @@ class MechanismServer(Protocol):
     """The server's side of one SASL mechanism."""
 
     user: str
+    claimed_user: str
+    """The user that the client says it is, for the log: it proves nothing. Empty: not known yet."""
     is_by_token: bool
     """True if a delegation token stands for the user."""
     expires_at_ms: int | None
@@ -68,6 +70,11 @@ class SaslSession:
         self.principal: str | None = None
         self.is_by_token = False
         self.expires_at_ms: int | None = None
+
+    @property
+    def claimed_user(self) -> str:
+        """The user that the client says it is in the exchange under way; it proves nothing."""
+        return "" if self._server is None else self._server.claimed_user
 
     @property
     def is_complete(self) -> bool:

@@ -87,6 +87,8 @@ class ScramServer:
         self._exchange: _Exchange | None = None
         self._credential: ScramCredential | None = None
         self.user = ""
+        self.claimed_user = ""
+        """The id of a delegation token for a client that has one."""
         self.is_by_token = False
         self.expires_at_ms: int | None = None
 
@@ -117,6 +119,7 @@ class ScramServer:
         if [name for name, _ in attributes[:2]] != ["n", "r"]:
             raise AuthenticationFailed("expected the user and the nonce")
         user, client_nonce = _unescaped(attributes[0][1]), attributes[1][1]
+        self.claimed_user = user
         if not client_nonce:
             raise AuthenticationFailed("the nonce is empty")
         if authorization_id and _unescaped(authorization_id) != user:

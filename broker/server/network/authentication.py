@@ -43,6 +43,8 @@ FAILURES = {
     "GSSAPI": "Authentication failed: Invalid Kerberos ticket",
 }
 """Other texts by mechanism; all say the same about every wrong login."""
+MAX_LOGGED_CHARACTERS = 200
+"""Of a user's name: what a client sends before authentication must not fill the log."""
 _read_api_key = struct.Struct(">h").unpack_from
 
 
@@ -188,7 +190,7 @@ class AuthenticatingSink:
 
     def _refused(self, connection: Connection, refusal: list[Part], why: str) -> Making:
         """Send a refusal after the delay, and close the connection behind it."""
-        log.info("authentication failed host=%s listener=%s reason=%s", *connection.peer[:2], why)
+        self._log("authentication failed", connection, why)
         delay = Later()
         self._loop.call_later(self._limits.failure_delay_ms / 1000, delay.done)
         yield delay
@@ -196,5 +198,15 @@ class AuthenticatingSink:
         return refusal
 
     def _close(self, connection: Connection, why: str) -> None:
-        log.info("closed: %s host=%s listener=%s", why, *connection.peer[:2])
+        self._log("closed", connection, why)
         connection.close()
+
+    def _log(self, event: str, connection: Connection, why: str) -> None:
+        log.info(
+            "%s host=%s listener=%s mechanism=%s user=%r reason=%s",
+            event,
+            *connection.peer[:2],
+            self._session.mechanism or "none",
+            self._session.claimed_user[:MAX_LOGGED_CHARACTERS],
+            why,
+        )

@@ -61,7 +61,7 @@ class LoginExchange:
 
     def _on_begun(self, begun: Begun | AuthenticationFailed) -> None:
         if isinstance(begun, AuthenticationFailed):
-            self._on_end(str(begun))
+            self._fail(str(begun))
             return
         self._begun = begun
         handshake = SaslHandshakeRequest(mechanism=self._security.mechanism)
@@ -73,7 +73,7 @@ class LoginExchange:
         assert isinstance(answer, SaslHandshakeResponse), answer
         assert self._begun is not None
         if answer.error_code:
-            self._on_end(f"{self._security.mechanism} is not enabled there")
+            self._fail("the mechanism is not enabled there")
         else:
             self._send(self._begun.first)
 
@@ -86,15 +86,21 @@ class LoginExchange:
             return
         assert isinstance(answer, SaslAuthenticateResponse), answer
         assert self._begun is not None
-        if answer.error_code:
-            self._on_end(f"authentication failed user={self._security.user}")
-            return
         try:
+            if answer.error_code:
+                raise AuthenticationFailed(answer.error_message or "refused")
             token = self._begun.client.receive(bytes(answer.auth_bytes))
         except AuthenticationFailed as failed:
-            self._on_end(str(failed))
+            self._fail(str(failed))
             return
         if token is None:
             self._on_end("")
         else:
             self._send(token)
+
+    def _fail(self, why: str) -> None:
+        user = self._security.user if self._begun is None else self._begun.client.user
+        self._on_end(
+            f"authentication failed mechanism={self._security.mechanism} user={user!r} "
+            f"reason={why!r}"
+        )

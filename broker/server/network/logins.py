@@ -12,6 +12,7 @@ from typing import NamedTuple
 from broker.config.security_config import ClientSecurity
 from broker.security.errors import AuthenticationFailed
 from broker.security.gssapi_client import GssapiClient
+from broker.security.jwt_claims import claimed_user
 from broker.security.sasl_client import MechanismClient, OauthBearerClient, client_of
 from broker.server.clock import SystemClock
 from broker.server.network.kerberos import new_initiator
@@ -31,9 +32,9 @@ def login_of(security: ClientSecurity, nonce: str, host: str) -> MechanismClient
             token = read_token(security.oauth, SystemClock().timestamp_ms() / 1_000)
         except NoToken as error:
             raise AuthenticationFailed(str(error)) from error
-        return OauthBearerClient(token.text)
+        return OauthBearerClient(token.text, claimed_user(token.text))
     if security.kerberos is not None:
-        return GssapiClient(new_initiator(security.kerberos, host))
+        return GssapiClient(new_initiator(security.kerberos, host), security.kerberos.principal)
     return client_of(
         security.mechanism, security.user, security.password, nonce, is_token=security.is_token
     )

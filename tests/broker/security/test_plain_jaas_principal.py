@@ -75,7 +75,10 @@ def test_a_wrong_jaas_entry_is_refused_without_its_values(text: str) -> None:
         ("RULE:^CN=(.*?),.*$/$1/", "CN=Service.Users,OU=x", "User:Service.Users"),
         ("RULE:^CN=(.*?),.*$/$1/L, DEFAULT", "CN=ABC,OU=x", "User:abc"),
         ("RULE:^CN=(.*?)$/$1/U,DEFAULT", "O=x", "User:O=x"),
-        ("RULE:^CN=(.*?),O=(.*)$/$2.$1$9/", "CN=a,O=b", "User:b.a"),
+        ("RULE:^CN=(.*?),O=(.*)$/$2.$1$9/", "CN=a,O=b", "User:b.a$9"),
+        ("RULE:^CN=(.*?),O=(.*)$/$0:$21$01/", "CN=a,O=b", "User:CN=a,O=b:b1a"),
+        (r"RULE:^CN=(.*)\/(.*)$/\$\/$2/L", "CN=A/B", "User:$/b"),
+        ("RULE:^CN=(?P<name>.*)$/${name}/", "CN=a", "User:a"),
     ],
 )
 def test_a_certificates_subject_becomes_a_principal(
@@ -84,7 +87,13 @@ def test_a_certificates_subject_becomes_a_principal(
     assert principal_of_subject(subject, parse_mapping_rules(rules)) == principal
 
 
-@pytest.mark.parametrize("rules", ["RULE:x", "RULE:(/a/", "other", "DEFAULT DEFAULT", "RULE:a/b"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *("RULE:x", "RULE:(/a/", "other", "DEFAULT DEFAULT", "RULE:a/b"),
+        *("RULE:a/$1/", "RULE:(a)/$/", "RULE:(a)/${b}/", "RULE:(?=a)/x/", r"RULE:(a)\1/x/"),
+    ],
+)
 def test_wrong_mapping_rules_are_refused(rules: str) -> None:
     with pytest.raises(ValueError, match=r"expected|invalid"):
         parse_mapping_rules(rules)
