@@ -61,6 +61,11 @@ class CertificateAuthority:
             _builder(_distinguished_name(name), self._ca.subject)
             .public_key(key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            # Two authorities of the same name are told apart by it, and Python 3.13 demands it.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
             .add_extension(
                 x509.ExtendedKeyUsage(
                     [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -90,6 +95,9 @@ class CertificateAuthority:
             _builder(name, name)
             .public_key(self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
             .add_extension(
                 x509.KeyUsage(
                     digital_signature=True,

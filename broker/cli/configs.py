@@ -55,6 +55,8 @@ CLIENT_QUOTAS = {
     "controller_mutation_rate",
 }
 IP_QUOTAS = {"connection_creation_rate"}
+SECRET_WORDS = ("password", "secret", "jaas", "keystore.key")
+"""An argument with one of them is not repeated in an error message."""
 
 # A comma, or an equals sign, that is not inside square brackets.
 _comma = re.compile(r",(?=[^\]]*(?:\[|$))")
@@ -79,11 +81,17 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     except KafkaError as error:
-        said = shlex.join(arguments)
+        said = shlex.join(map(_without_secret, arguments))
         print(f"Error while executing config command with args '{said}'", file=sys.stderr)
         print(f"{error.code.name}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _without_secret(argument: str) -> str:
+    """Return an argument as an error message may have it, where others may read it."""
+    has_secret = any(word in argument.lower() for word in SECRET_WORDS)
+    return "(hidden)" if has_secret else argument
 
 
 def _parser() -> argparse.ArgumentParser:

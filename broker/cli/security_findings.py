@@ -200,9 +200,10 @@ def _of_authorizer(config: BrokerConfig) -> Iterator[Finding]:
 
 
 def _of_connections(config: BrokerConfig) -> Iterator[Finding]:
+    limits = config.quotas.connections
     for endpoint in config.listeners:
-        limits = config.quotas.listeners[endpoint.name]
-        if not is_local(endpoint) and limits.max_connections_per_ip == INT32_MAX:
+        per_ip = limits.listeners_per_ip.get(endpoint.name, limits.max_connections_per_ip)
+        if not is_local(endpoint) and per_ip == INT32_MAX:
             yield Finding(
                 f"listener {endpoint.name}",
                 "one address may take every connection",

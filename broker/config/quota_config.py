@@ -1,67 +1,59 @@
 """The limits on connections, and the windows in which quotas are measured."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 
-from broker.config.sources import invalid
+from broker.config.sources import LISTENER_PREFIX, invalid
 from broker.config.values import Values
+from broker.model import plain_address
 from broker.quotas.accounts import Windows
-from broker.quotas.client_quotas import plain_address
+from broker.quotas.connection_counts import NO_LIMIT, ConnectionLimits
 from broker.quotas.connection_rates import ALL_LISTENERS
 
 CREATION_RATE = "max.connection.creation.rate"
+COUNT, COUNT_PER_IP = "max.connections", "max.connections.per.ip"
 OVERRIDES = "max.connections.per.ip.overrides"
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """How many connections one listener may have open."""
-
-    max_connections: int
-    max_connections_per_ip: int
-    overrides: Mapping[str, int] = field(default_factory=dict)
-    """Other limits for some addresses."""
-
-    def of_address(self, host: str) -> int:
-        """Return how many connections one address may have open."""
-        if not self.overrides:
-            return self.max_connections_per_ip
-        return self.overrides.get(plain_address(host), self.max_connections_per_ip)
-
-
-@dataclass(frozen=True, slots=True)
 class QuotaConfig:
-    """The windows of quotas, and the limits of every listener by its name."""
+    """The windows of quotas, and the limits of connections."""
 
     windows: Windows
     mutation_windows: Windows
-    listeners: Mapping[str, ConnectionLimits]
+    connections: ConnectionLimits
     creation_rates: Mapping[str, int]
     """New connections per second at each listener, and at ALL_LISTENERS together."""
 
 
-def read_quota_config(values: Values, listeners: Iterable[str]) -> QuotaConfig:
+def read_quota_config(values: Values, listeners: Collection[str]) -> QuotaConfig:
     """Read the settings of quotas; raises KafkaError(INVALID_CONFIG)."""
+    # The broker's own limit is for its listeners together, and not for each of them.
     rates = {ALL_LISTENERS: values.integer(CREATION_RATE, 0)}
-    limits = {}
-    overrides = _overrides(values)
-    for name in listeners:
-        own = values.of_listener(name)
-        has_own = f"listener.name.{name.lower()}.{CREATION_RATE}" in map(str.lower, values.given)
-        # The broker's own rate is for its listeners together, and not for each of them.
-        rates[name] = own.integer(CREATION_RATE, 0) if has_own else 2**31 - 1
-        limits[name] = ConnectionLimits(
-            own.integer("max.connections", 0),
-            own.integer("max.connections.per.ip", 0),
-            overrides,
-        )
+    rates |= dict.fromkeys(listeners, NO_LIMIT) | _of_listeners(values, listeners, CREATION_RATE)
     return QuotaConfig(
         windows=_windows(values, "quota"),
         mutation_windows=_windows(values, "controller.quota"),
-        listeners=limits,
+        connections=ConnectionLimits(
+            values.integer(COUNT, 0),
+            values.integer(COUNT_PER_IP, 0),
+            _overrides(values),
+            _of_listeners(values, listeners, COUNT),
+            _of_listeners(values, listeners, COUNT_PER_IP),
+        ),
         creation_rates=rates,
     )
+
+
+def _of_listeners(values: Values, listeners: Collection[str], setting: str) -> dict[str, int]:
+    """Return the limit of each listener that has its own."""
+    given = {name.lower() for name in values.given}
+    return {
+        name: values.of_listener(name).integer(setting, 0)
+        for name in listeners
+        if f"{LISTENER_PREFIX}{name.lower()}.{setting}" in given
+    }
 
 
 def _windows(values: Values, prefix: str) -> Windows:

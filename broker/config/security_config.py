@@ -2,12 +2,14 @@
 
 A listener's own settings stand behind `listener.name.NAME.` and beat the general ones (KIP-103);
 those of one SASL mechanism stand behind `listener.name.NAME.MECHANISM.` (KIP-103, KIP-255). Nothing
-here reads a key or a certificate: `server/network/tls.py` does, again whenever a file changes.
+here reads a key or a certificate: `server/network/tls_contexts.py` does, again whenever a file
+changes.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 from broker.config.kerberos_config import KerberosConfig, read_kerberos_config
 from broker.config.oauth_config import OauthConfig, read_oauth_client_config, read_oauth_config
@@ -53,6 +55,18 @@ class SecurityProtocol(Enum):
         return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 
 
+class AllowedChanges(NamedTuple):
+    """How a certificate that is exchanged at run time may differ from the one before it."""
+
+    subject: bool = False
+    """ssl.allow.dn.changes"""
+    names: bool = False
+    """ssl.allow.san.changes: whether names may be missing; more names are always allowed."""
+
+
+NO_CHANGES = AllowedChanges()
+
+
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
     """What one listener's TLS is made of."""
@@ -64,6 +78,7 @@ class TlsConfig:
     protocols: tuple[str, ...]
     ciphers: tuple[str, ...]
     mapping_rules: tuple[MappingRule, ...]
+    allowed_changes: AllowedChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,7 @@ class ClientSecurity:
     ciphers: tuple[str, ...] = ()
     verifies_host: bool = True
     """Whether a server's certificate must name its host (ssl.endpoint.identification.algorithm)."""
+    allowed_changes: AllowedChanges = NO_CHANGES
     mechanism: str = ""
     user: str = ""
     password: str = ""
@@ -136,6 +152,10 @@ class SecurityConfig:
     """The security of a node."""
 
     listeners: Mapping[str, ListenerSecurity] = field(default_factory=dict)
+    inter_broker: str = ""
+    """The listener that this node connects to on other brokers; empty if there is none."""
+    controller: str = ""
+    """The listener that this node connects to on controllers; empty if there is none."""
     to_brokers: ClientSecurity = field(default_factory=ClientSecurity)
     to_controllers: ClientSecurity = field(default_factory=ClientSecurity)
     max_session_ms: int = 0
@@ -176,6 +196,8 @@ def read_security_config(
     between = "sasl.mechanism.inter.broker.protocol"
     return SecurityConfig(
         listeners=found,
+        inter_broker=inter_broker,
+        controller=controller,
         to_brokers=_client_security(values, protocols, inter_broker, between),
         to_controllers=_client_security(
             values, protocols, controller, "sasl.mechanism.controller.protocol"
@@ -279,6 +301,7 @@ def _client(
         tls_protocols=_tls_protocols(values),
         ciphers=tuple(values.items("ssl.cipher.suites")),
         verifies_host=values.text("ssl.endpoint.identification.algorithm") != "",
+        allowed_changes=_allowed_changes(values),
         mechanism=mechanism,
         user=user,
         password=password,
@@ -323,6 +346,13 @@ def _tls_config(values: Values, listener: str) -> TlsConfig:
         protocols=_tls_protocols(values),
         ciphers=tuple(values.items("ssl.cipher.suites")),
         mapping_rules=_mapping_rules(values),
+        allowed_changes=_allowed_changes(values),
+    )
+
+
+def _allowed_changes(values: Values) -> AllowedChanges:
+    return AllowedChanges(
+        values.boolean("ssl.allow.dn.changes"), values.boolean("ssl.allow.san.changes")
     )
 
 

@@ -18,6 +18,7 @@ from broker.errors import ErrorCode, KafkaError
 log = logging.getLogger("millrace.config")
 
 PREFIX = "KAFKA_"
+LISTENER_PREFIX = "listener.name."
 NOT_SETTINGS = frozenset(
     {
         "KAFKA_VERSION",
@@ -38,6 +39,7 @@ NOT_SETTINGS = frozenset(
 )
 """Variables of Kafka's images for the Java process, which are not settings."""
 
+_listener_name = re.compile(r"[\w-]+").fullmatch
 _four_hex_digits = re.compile(r"[0-9a-fA-F]{4}").fullmatch
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -79,19 +81,25 @@ def validate_name(name: str) -> None:
 
 
 def is_known(name: str) -> bool:
-    """Whether `name` is a broker setting.
+    """Whether `name` is a broker setting, with or without the prefix of a listener."""
+    return name in KNOWN_SETTINGS or base_of(name) is not None
+
+
+def base_of(name: str) -> str | None:
+    """Return the setting that a listener has for itself by this name; None: it is no such name.
 
     `listener.name.LISTENER.` and `listener.name.LISTENER.MECHANISM.` prefix one (KIP-103, KIP-255).
     """
-    if name in KNOWN_SETTINGS:
-        return True
-    if not name.startswith("listener.name."):
-        return False
-    _, _, own = name.removeprefix("listener.name.").partition(".")
+    if not name.startswith(LISTENER_PREFIX):
+        return None
+    listener, _, own = name.removeprefix(LISTENER_PREFIX).partition(".")
     _, _, of_mechanism = own.partition(".")
-    return own in KNOWN_SETTINGS or (
-        of_mechanism in KNOWN_SETTINGS and of_mechanism.startswith("sasl.")
-    )
+    if not _listener_name(listener):
+        return None
+    if own in KNOWN_SETTINGS:
+        return own
+    is_of_mechanism = of_mechanism in KNOWN_SETTINGS and of_mechanism.startswith("sasl.")
+    return of_mechanism if is_of_mechanism else None
 
 
 _FORMER = {

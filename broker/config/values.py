@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.config.sources import invalid
+from broker.config.sources import LISTENER_PREFIX, invalid
 
-LISTENER_PREFIX = "listener.name."
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}

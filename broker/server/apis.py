@@ -20,6 +20,10 @@ def _groups(broker: Broker) -> tuple[object, ...]:
     return (broker.groups,)
 
 
+def _settings_changes(broker: Broker) -> tuple[object, ...]:
+    return broker.own_settings, broker.metadata, broker.ask, broker.waits, broker.partitions
+
+
 def _share_states(broker: Broker) -> tuple[object, ...]:
     return (broker.share_states,)
 
@@ -126,7 +130,7 @@ APIS: dict[ApiKey, Row] = {
         lambda b: (b.config, b.metadata),
     ),
     ApiKey.DESCRIBE_CONFIGS: ("cluster.describe_configs", lambda b: (b.settings, b.metadata)),
-    ApiKey.ALTER_CONFIGS: FORWARD,
+    ApiKey.ALTER_CONFIGS: ("cluster.alter_configs", _settings_changes),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (
         "cluster.alter_replica_log_dirs",
         lambda b: (b.partitions, b.mover, b.failures),
@@ -135,10 +139,7 @@ APIS: dict[ApiKey, Row] = {
     ApiKey.CREATE_PARTITIONS: FORWARD,
     ApiKey.DELETE_GROUPS: ("groups.delete_groups", lambda b: (b.groups, b.share_state_calls)),
     ApiKey.ELECT_LEADERS: FORWARD,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (
-        "cluster.incremental_alter_configs",
-        lambda b: (b.config, b.metadata, b.ask, b.waits, b.partitions),
-    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: ("cluster.incremental_alter_configs", _settings_changes),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: FORWARD,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: FORWARD,
     ApiKey.OFFSET_DELETE: ("groups.offset_delete", lambda b: (b.metadata, b.groups)),

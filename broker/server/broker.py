@@ -15,6 +15,7 @@ from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
 from broker.model import TopicPartition
+from broker.quotas.connection_counts import ConnectionCounts
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, monotonic_seconds
@@ -25,6 +26,7 @@ from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.internal_topics import InternalTopics
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.own_settings import OwnSettings
 from broker.server.coordinators.end_offsets import EndOffsets
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
@@ -43,6 +45,7 @@ from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.listeners import Listeners
+from broker.server.network.node_tls import TO_BROKERS
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
 from broker.server.replication.fetcher_parts import FetcherParts
@@ -94,13 +97,20 @@ class Broker:
         self.random = random_source
         self.log_directories = log_directories
         self.metadata = quorum
+        self.tls = quorum.tls
         self.ask = quorum.channel.ask
         self.on_fatal: Callable[[str], None] = log.critical
         """Called with the reason when this broker cannot go on; the node stops."""
         self.spared: Callable[[], AbstractContextManager[None]] = nullcontext
         """A context whose long-lived new objects the garbage collector does not visit."""
         self.metrics = Metrics()
-        self.listeners = Listeners()
+        self.listeners = Listeners(
+            ConnectionCounts(
+                config.quotas.connections,
+                [endpoint.name for endpoint in config.listeners],
+                config.replication.listener_name,
+            )
+        )
         self.guard = guard_of(config, quorum)
         self.quotas = Quotas(config, quorum, monotonic_seconds)
         self._make_cluster_parts(loop)
@@ -113,7 +123,7 @@ class Broker:
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
         settings, listener_name = (
-            client_settings(config, config.security.to_brokers),
+            client_settings(config, config.security.to_brokers, self.tls.of(TO_BROKERS)),
             config.replication.listener_name,
         )
 
@@ -160,6 +170,7 @@ class Broker:
     def _make_cluster_parts(self, loop: asyncio.AbstractEventLoop) -> None:
         self.settings = DynamicSettings(self.config, self.metadata)
         self.settings.on_change = self._on_settings_change
+        self.own_settings = OwnSettings(self.settings, self.metadata, self.tls)
         self.waits = MetadataWaits(loop)
         self.departures = Departures(self.clock, self.metadata, self.waits)
         self.auto_topics = AutoTopics(
@@ -244,7 +255,7 @@ class Broker:
             loop,
             self.clock,
             self.config.replication,
-            client_settings(self.config, self.config.security.to_brokers),
+            client_settings(self.config, self.config.security.to_brokers, self.tls.of(TO_BROKERS)),
             self.config.node_id,
             broker_epoch=lambda: self.lifecycle.epoch,
             on_failed=self._on_follower_failed,
@@ -344,10 +355,11 @@ class Broker:
     def _on_settings_change(self) -> None:
         """Pass new settings to the parts that do not read them each time."""
         settings = self.settings.current
+        self.tls.change(settings.security)
         self.replicas.update_configs()
         self.throttles.change(settings.replication)
         self.replica_fetchers.resize(settings.replication.fetcher_count, self.partitions)
-        self.listeners.limit(settings.quotas.listeners)
+        self.listeners.limit(settings.quotas.connections)
         self.quotas.change(settings.quotas)
         self.cleaner.change(settings.cleaner)
 

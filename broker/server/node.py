@@ -29,6 +29,7 @@ from broker.server.clock import (
     random_uuid,
     system_random,
 )
+from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.collector import Collector
 from broker.server.front_page import front_page, own_site
@@ -118,6 +119,8 @@ class Node:
             self._broker = self._make_broker(quorum, directories, clock, loop)
             self._broker.on_fatal = stop.fail
             self._broker.spared = self._collector.spared
+        else:
+            self._follow_settings(quorum)
         self._collector.start()
         self._start_http()
         self._log_start()
@@ -126,6 +129,12 @@ class Node:
         if self._broker is not None:
             await self._join(self._broker, stop)
         self._is_ready = not stop.event.is_set()
+
+    def _follow_settings(self, quorum: Quorum) -> None:
+        """Take the certificates of the dynamic settings, as a broker does with all of them."""
+        settings = DynamicSettings(self._config, quorum)
+        settings.on_change = lambda: quorum.tls.change(settings.current.security)
+        quorum.machine.on_change = settings.apply
 
     def _register_controller(self, quorum: Quorum, loop: asyncio.AbstractEventLoop) -> None:
         if self._config.is_controller:
@@ -255,8 +264,15 @@ class Node:
             listener = Listener(
                 loop,
                 bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-                door=Door(config, endpoint.name, shared, dispatcher, lambda: quorum.image),
-                limits=config.quotas.listeners[endpoint.name],
+                door=Door(
+                    config,
+                    endpoint.name,
+                    shared,
+                    dispatcher,
+                    lambda: quorum.image,
+                    quorum.tls.of(endpoint.name),
+                ),
+                counts=broker.listeners.counts,
                 rates=broker.quotas.at(endpoint.name),
             )
             broker.listeners.add(endpoint.name, listener, _reachable(advertised, listener))

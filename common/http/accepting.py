@@ -1,8 +1,9 @@
 """Accepts connections for a server, and never takes the last file descriptors for them.
 
 A program needs those for its own files and connections. When too few are left, the server stops
-accepting, and new clients wait in the system's queue. It tries again when `go_on` is called and
-after a moment, since other parts of the program close files too. It logs the pause once, and again
+accepting, and new clients wait in the system's queue. It does the same when a limit of its owner is
+reached. It tries again when `go_on` is called and after a moment, since other parts of the program
+close files too. It logs the pause once, and again
 only after a minute with enough descriptors, so that a client cannot fill the log.
 
 asyncio and uvloop give away the last descriptor by themselves. asyncio then logs thousands of stack
@@ -42,11 +43,17 @@ class Accepting:
     """Owns one listening socket."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, listening: socket.socket, take: Take
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listening: socket.socket,
+        take: Take,
+        why_full: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`why_full` names the limit that is reached; None: one more connection may be accepted."""
         self._loop = loop
         self._socket = listening
         self._take = take
+        self._why_full = why_full
         self._retry: asyncio.TimerHandle | None = None  # while accepting pauses
         self._rest: asyncio.TimerHandle | None = None  # while a pause that was asked for lasts
         self._short_at = -QUIET_SECONDS
@@ -96,6 +103,10 @@ class Accepting:
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKE_UP):
+            full = self._why_full()
+            if full is not None:
+                self._pause(f"{full} is reached")
+                return
             # Before accepting, so that an accepted connection is served.
             if _lowest_free_descriptor() >= _descriptors_for_clients():
                 self._pause("the last file descriptors are for files")

@@ -142,6 +142,7 @@ class InProcessNode:
         theirs.setblocking(False)
         accepting = self._listeners[listener]
         connection = accepting._door.connect(theirs, "127.0.0.1")
+        accepting._counts.add(accepting._name, connection.peer.host)
         accepting._add(connection)
         first = before(listener, frame)
         unsent, answers = memoryview(b"".join(map(_sized, [*first, frame]))), bytearray()

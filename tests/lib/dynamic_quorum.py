@@ -15,6 +15,7 @@ from typing import Self
 from broker.log.checkpoints import read_properties
 from broker.log.storage import RealStorage
 from millrace.cluster_layout import free_ports
+from millrace.security.properties import properties_text
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 HOST = "127.0.0.1"
@@ -35,6 +36,8 @@ class DynamicQuorum:
     def __init__(self, folder: Path, node_ids: Iterable[int], *settings: str) -> None:
         self.folder = folder
         self._settings = settings
+        self.client_properties: dict[str, str] = {}
+        """The security settings of clients and tools."""
         ids = list(node_ids)
         ports = list(islice(free_ports(), 2 * len(ids)))
         self.ports = dict(zip(ids, ports, strict=False))
@@ -148,9 +151,7 @@ class DynamicQuorum:
 
     def voters(self, bootstrap_server: str) -> list[int]:
         """Give the ids of the voters, as our tool describes them."""
-        told = self.run(
-            "metadata-quorum", "--bootstrap-server", bootstrap_server, "describe", "--replication"
-        )
+        told = self.run(*self._quorum(bootstrap_server), "describe", "--replication")
         rows = [line.split() for line in told.splitlines()[1:]]
         return sorted(int(row[0]) for row in rows if row[-1] in ("Leader", "Follower"))
 
@@ -160,14 +161,30 @@ class DynamicQuorum:
 
     def addition(self, bootstrap_server: str, node_id: int) -> list[str]:
         """Give the command of our tool that makes a node a voter."""
-        properties = str(self.home(node_id) / "server.properties")
         tool = ["metadata-quorum", "--bootstrap-server", bootstrap_server]
-        return [*tool, "--command-config", properties, "add-controller"]
+        return [*tool, "--command-config", str(self.controller_file(node_id)), "add-controller"]
 
     def removal(self, bootstrap_server: str, node_id: int) -> list[str]:
         """Give the command of our tool that takes a node out of the voters."""
-        tool = ["metadata-quorum", "--bootstrap-server", bootstrap_server, "remove-controller"]
+        tool = [*self._quorum(bootstrap_server), "remove-controller"]
         return [*tool, "-i", str(node_id), "-d", self.directory_id(node_id)]
+
+    def controller_file(self, node_id: int) -> Path:
+        """Write what describes a controller to `add-controller`, with the client's settings."""
+        text = (self.home(node_id) / "server.properties").read_text()
+        file = self.home(node_id) / "added.properties"
+        file.write_text(text + properties_text(self.client_properties))
+        return file
+
+    def client_file(self) -> Path:
+        """Write the settings of clients, and return the file."""
+        file = self.folder / "client.properties"
+        file.write_text(properties_text(self.client_properties))
+        return file
+
+    def _quorum(self, bootstrap_server: str) -> list[str]:
+        file = str(self.client_file())
+        return ["metadata-quorum", "--bootstrap-server", bootstrap_server, "--command-config", file]
 
     def remove(self, bootstrap_server: str, node_id: int) -> str:
         """Take a node out of the voters with our tool."""

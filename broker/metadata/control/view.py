@@ -54,7 +54,14 @@ def describe_nothing(settings: Mapping[str, str]) -> list[CreatableTopicConfigs]
     return []
 
 
-def accept_any(settings: Mapping[str, str]) -> None:
+class ValidateBrokerSettings(Protocol):
+    """Checks the dynamic settings of one broker, or with `is_for_all` those of all brokers."""
+
+    def __call__(self, settings: Mapping[str, str], *, is_for_all: bool) -> None:
+        """Raise INVALID_CONFIG or INVALID_REQUEST for settings that are not valid."""
+
+
+def accept_any(settings: Mapping[str, str], *, is_for_all: bool) -> None:
     """Accept any broker settings."""
 
 
@@ -109,8 +116,7 @@ class ControllerConfig:
         describe_nothing
     )
     """Returns all settings of a topic with these own settings, for the answer of CreateTopics."""
-    validate_broker_settings: Callable[[Mapping[str, str]], None] = accept_any
-    """Raises INVALID_CONFIG or INVALID_REQUEST for invalid dynamic broker settings."""
+    validate_broker_settings: ValidateBrokerSettings = accept_any
     group_limits: Mapping[str, GroupLimit] = field(default_factory=lambda: dict(GROUP_LIMITS))
     """The bounds of the settings of groups."""
     broker_list_default: Callable[[str], str | None] = no_list

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.dynamic_settings import DYNAMIC_SETTINGS
+from broker.config.dynamic_settings import is_dynamic
 from broker.config.known_settings import KNOWN_SETTINGS, KnownSetting
+from broker.config.sources import base_of
 from broker.log.config import TOPIC_SETTINGS, format_value
 from broker.metadata.control.settings.client_metrics import (
     DEFAULT_INTERVAL_MS,
@@ -97,8 +98,21 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> list[Describ
 def describe_broker(
     static: BrokerConfig, for_all: Mapping[str, str], own: Mapping[str, str]
 ) -> list[DescribedConfig]:
-    """Return every known broker setting: its value, and every source it could come from."""
-    return [_describe_known(known, static, for_all, own) for known in KNOWN_SETTINGS.values()]
+    """Return every known broker setting: its value, and every source it could come from.
+
+    Behind them come the settings that one listener has for itself.
+    """
+    described = [_describe_known(known, static, for_all, own) for known in KNOWN_SETTINGS.values()]
+    for name in sorted({*static.given, *for_all, *own}):
+        base = base_of(name)
+        if base is not None:
+            known = KNOWN_SETTINGS[base]
+            general = _describe_known(known, static, for_all, own)
+            listener = KnownSetting(name, known.type, None)
+            config = _describe_known(listener, static, for_all, own)
+            config.synonyms += general.synonyms
+            described.append(config)
+    return described
 
 
 def _describe_known(
@@ -126,7 +140,7 @@ def _describe_known(
         value=None if is_sensitive else first.value,
         source=first.source,
         config_type=CONFIG_TYPES[known.type],
-        is_read_only=known.name not in DYNAMIC_SETTINGS,
+        is_read_only=not is_dynamic(known.name),
         is_sensitive=is_sensitive,
         synonyms=synonyms,
     )
@@ -134,16 +148,23 @@ def _describe_known(
 
 def describe_broker_defaults(for_all: Mapping[str, str]) -> list[DescribedConfig]:
     """Return the settings that were made for all brokers at run time."""
-    return [
-        DescribedConfig(
-            name=name,
-            value=value,
-            source=DYNAMIC_DEFAULT_BROKER_CONFIG,
-            config_type=CONFIG_TYPES[KNOWN_SETTINGS[name].type],
-            synonyms=[DescribedSynonym(name, value, DYNAMIC_DEFAULT_BROKER_CONFIG)],
+    described = []
+    for name, value in sorted(for_all.items()):
+        known = KNOWN_SETTINGS.get(base_of(name) or name)
+        # The controller of Apache Kafka records settings that are unknown here.
+        kind = "PASSWORD" if known is None else known.type
+        shown = None if kind == "PASSWORD" else value
+        described.append(
+            DescribedConfig(
+                name=name,
+                value=shown,
+                source=DYNAMIC_DEFAULT_BROKER_CONFIG,
+                config_type=CONFIG_TYPES[kind],
+                is_sensitive=kind == "PASSWORD",
+                synonyms=[DescribedSynonym(name, shown, DYNAMIC_DEFAULT_BROKER_CONFIG)],
+            )
         )
-        for name, value in sorted(for_all.items())
-    ]
+    return described
 
 
 def describe_group(

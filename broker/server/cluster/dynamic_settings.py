@@ -41,16 +41,20 @@ class DynamicSettings:
         own = configs.settings_of(BROKER, str(self.static.node_id))
         if not for_all and not own and self.current is self.static:
             return
-        before = Values(self.current.given)
+        before = self.current
         try:
             self.current = with_dynamic_settings(self.static, for_all, own)
         except KafkaError as error:
             log.error("dynamic settings are left as they were: %s", error)
             return
         self.on_change()
-        now = Values(self.current.given)
-        names = {*before.given, *self.current.given} & KNOWN_SETTINGS.keys()
+        names = sorted({*before.given, *self.current.given})
         # The controller records some values for all brokers that every node has anyway.
-        changed = sorted(name for name in names if before.text(name) != now.text(name))
+        changed = [name for name in names if _text(before, name) != _text(self.current, name)]
         if changed:
             log.info("dynamic settings applied: %s", ", ".join(changed))
+
+
+def _text(config: BrokerConfig, name: str) -> str | None:
+    """Return the text of a setting, None for one of a listener that is not given."""
+    return Values(config.given).text(name) if name in KNOWN_SETTINGS else config.given.get(name)

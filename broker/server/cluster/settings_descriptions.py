@@ -4,6 +4,7 @@ from typing import Protocol
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import with_dynamic_settings
+from broker.config.sources import base_of
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
 from broker.protocol.message import Message
@@ -177,4 +178,5 @@ def _documentation(config: DescribedConfig) -> str | None:
         return config.documentation
     from broker.config.setting_documentation import DOCUMENTATION  # large, and rarely requested
 
-    return DOCUMENTATION.get(config.name) or DOCUMENTATION.get(f"group.{config.name}")
+    name = base_of(config.name) or config.name
+    return DOCUMENTATION.get(name) or DOCUMENTATION.get(f"group.{name}")

@@ -34,7 +34,6 @@ from broker.protocol.framing import DecodeError, decode_response, encode_request
 from broker.protocol.message import Message
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.wire import EncodeError
-from broker.server.clock import monotonic_seconds
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
 from broker.server.network.login_exchange import LoginExchange
@@ -65,15 +64,17 @@ class ClientSettings(NamedTuple):
     """Shared by all connections; None if `security` has no TLS."""
 
 
-def client_settings(config: BrokerConfig, security: ClientSecurity) -> ClientSettings:
-    """Return the settings for one kind of listener; raises KafkaError(INVALID_CONFIG)."""
+def client_settings(
+    config: BrokerConfig, security: ClientSecurity, tls: TlsContexts | None = None
+) -> ClientSettings:
+    """Return the settings for one kind of listener."""
     return ClientSettings(
-        client_id=f"millrace-node-{config.node_id}",
-        max_frame_bytes=config.max_frame_bytes,
+        f"millrace-node-{config.node_id}",
+        config.max_frame_bytes,
         connect_timeout_ms=config.quorum.request_timeout_ms,
         retry_backoff_ms=config.quorum.retry_backoff_ms,
         security=security,
-        tls=TlsContexts(security, monotonic_seconds) if security.protocol.uses_tls else None,
+        tls=tls,
     )
 
 

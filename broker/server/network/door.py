@@ -17,13 +17,13 @@ from broker.metadata.image import MetadataImage
 from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
 from broker.security.delegation_tokens import TokenCredentials
 from broker.security.gssapi_server import GssapiServer
-from broker.security.jwt_claims import check_unsecured
+from broker.security.jwt_claims import check_unsecured, claimed_user
 from broker.security.oauthbearer import OauthBearerServer, TokenClaims
 from broker.security.plain import PlainServer
 from broker.security.principal import ANONYMOUS, USER, principal_of_subject
 from broker.security.sasl_session import MechanismServer, SaslSession
 from broker.security.scram import ScramServer, TokenLogin
-from broker.server.clock import SystemClock, monotonic_seconds, random_uuid
+from broker.server.clock import SystemClock, random_uuid
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.connection import Connection, FrameSink
@@ -50,10 +50,11 @@ class Door:
         shared: Shared,
         sink: FrameSink,
         image: Callable[[], MetadataImage],
+        tls: TlsContexts | None,
     ) -> None:
-        """Read the keys of TLS; raises KafkaError(INVALID_CONFIG)."""
+        """Read the keytab of Kerberos; raises KafkaError(INVALID_CONFIG)."""
         self._config = config
-        self._listener_name = listener_name
+        self.listener_name = listener_name
         self._security = config.security.listeners[listener_name]
         self._shared = shared
         self._loop: asyncio.AbstractEventLoop = shared.turns.loop
@@ -70,8 +71,7 @@ class Door:
         if sasl is not None and sasl.oauth is not None and sasl.oauth.url:
             self._issuer_keys = IssuerKeys(self._loop, sasl.oauth, self._clock)
             self._issuer_keys.start()
-        tls = self._security.tls
-        self._tls = None if tls is None else TlsContexts(tls, monotonic_seconds)
+        self._tls = tls
 
     @property
     def has_handshake(self) -> bool:
@@ -82,7 +82,7 @@ class Door:
         self, accepted: socket.socket, on_done: Callable[[Shaken], None]
     ) -> TlsHandshake:
         """Begin the TLS handshake of an accepted socket; raises OSError if it is closed already."""
-        assert self._tls is not None, self._listener_name
+        assert self._tls is not None, self.listener_name
         wrapped = self._tls.current().wrap_socket(
             accepted, server_side=True, do_handshake_on_connect=False
         )
@@ -99,7 +99,7 @@ class Door:
             connected,
             sink=sink,
             max_frame_bytes=limit if sasl is None else min(limit, sasl.max_receive_bytes),
-            peer=Peer(host, self._listener_name, principal),
+            peer=Peer(host, self.listener_name, principal),
         )
 
     def _certified(self, connected: socket.socket | TlsSocket) -> str:
@@ -115,7 +115,7 @@ class Door:
     def _authenticating(self, sasl: SaslConfig) -> AuthenticatingSink:
         def make_server(name: str) -> MechanismServer:
             if name == OAUTHBEARER:
-                return OauthBearerServer(self._validate_token)
+                return OauthBearerServer(self._validate_token, claimed_user)
             if name == GSSAPI:
                 return self._gssapi_server()
             mechanism = _SCRAM_BY_NAME.get(name)
@@ -139,16 +139,16 @@ class Door:
 
     def _gssapi_server(self) -> GssapiServer:
         sasl = self._security.sasl
-        assert sasl is not None, self._listener_name
-        assert sasl.kerberos is not None, self._listener_name
-        assert self._kerberos is not None, self._listener_name
+        assert sasl is not None, self.listener_name
+        assert sasl.kerberos is not None, self.listener_name
+        assert self._kerberos is not None, self.listener_name
         return GssapiServer(self._kerberos.new_context(), sasl.kerberos.names.of)
 
     def _validate_token(self, token: str) -> TokenClaims:
         """Return the content of an OAuth token; raises InvalidToken."""
         sasl = self._security.sasl
-        assert sasl is not None, self._listener_name
-        assert sasl.oauth is not None, self._listener_name
+        assert sasl is not None, self.listener_name
+        assert sasl.oauth is not None, self.listener_name
         if self._issuer_keys is not None:
             return self._issuer_keys.validate(token)
         return check_unsecured(token, sasl.oauth.rules, self._clock.timestamp_ms())

@@ -1,14 +1,18 @@
 """A listening socket: accepts connections up to a limit and closes those that are idle too long.
 
+At the limit new clients wait in the system's queue, as with Kafka, until a connection ends.
+
 Clients never take the last file descriptors, which the logs need (`common.http.accepting`).
 """
 
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from typing import Protocol
 
-from broker.config.quota_config import ConnectionLimits
+from broker.model import plain_address
+from broker.quotas.connection_counts import ConnectionCounts
 from broker.server.network.connection import Connection
 from broker.server.network.door import Door
 from broker.server.network.tls_socket import Shaken, TlsHandshake
@@ -45,20 +49,25 @@ class Listener:
         listening: socket.socket,
         *,
         door: Door,
-        limits: ConnectionLimits,
+        counts: ConnectionCounts,
         rates: ListenerRates | None = None,
     ) -> None:
-        """`rates` limits new connections; None: they are not limited."""
+        """`counts` is that of all listeners; `rates` limits new connections, None: it does not."""
         self._loop = loop
-        self._accepting = Accepting(loop, listening, self._take)
+        self._name = door.listener_name
+        self._accepting = Accepting(loop, listening, self._take, self._why_full)
+        self._counts = counts
+        self.on_room: Callable[[], None] = self.go_on
+        """Called when a connection has ended: this listener, or another one, may have room."""
+        self.on_excess: Callable[[], None] = lambda: None
+        """Called when the listeners have more connections than they may have."""
         self._rates = rates
         self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
         self._door = door
         self._handshakes: dict[TlsHandshake, str] = {}
         """The handshakes under way, each with the address of the client."""
-        self.limits = limits
         self.connections: dict[int, Connection] = {}
-        self._is_full_said = False
+        self._is_refusal_logged = False
 
     def start(self, backlog: int) -> None:
         """Begin to listen: before this call the system refuses each connection."""
@@ -70,22 +79,25 @@ class Listener:
         return self._accepting.port
 
     def _take(self, accepted: socket.socket, host: str) -> None:
-        full = self._why_full(host)
-        if full is not None:
-            if not self._is_full_said:
-                log.warning("refused: %s reached client_host=%s, as more may be", full, host)
-            self._is_full_said = True
+        host = plain_address(host)  # Rules and quotas name an address in one spelling.
+        if self._counts.is_full_of(self._name, host):
+            if not self._is_refusal_logged:
+                log.warning("refused: max.connections.per.ip reached client_host=%s", host)
+            self._is_refusal_logged = True
             accepted.close()
             return
-        self._is_full_said = False
+        self._is_refusal_logged = False
         if self._rates is not None and not self._is_in_rate(accepted, host, self._rates):
             return
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(accepted)
+        self._counts.add(self._name, host)
         if self._door.has_handshake:
             self._shake_hands(accepted, host)
         else:
             self._add(self._door.connect(accepted, host))
+        if self._counts.excess:
+            self.on_excess()
 
     def _is_in_rate(self, accepted: socket.socket, host: str, rates: ListenerRates) -> bool:
         """Count a new connection; refuse it, or pause after it, if there are too many."""
@@ -120,6 +132,7 @@ class Listener:
             handshake = self._door.shake_hands(accepted, on_done)
         except OSError:
             accepted.close()  # The client has closed it already.
+            self._release(host)
         else:
             self._handshakes[handshake] = host
 
@@ -127,34 +140,33 @@ class Listener:
         """Make the connection of a client after its handshake, unless that failed."""
         if isinstance(shaken, OSError):
             log.info("TLS handshake failed client_host=%s error=%s", host, shaken)
-            self._accepting.go_on()
+            self._release(host)
             return
         try:
             self._add(self._door.connect(shaken, host))
         except ValueError as error:
             log.warning("closed: no principal client_host=%s error=%s", host, error)
             shaken.close()
-            self._accepting.go_on()
+            self._release(host)
 
-    def _why_full(self, host: str) -> str | None:
-        count = len(self.connections) + len(self._handshakes)
-        if count >= self.limits.max_connections:
-            return "max.connections"
-        limit = self.limits.of_address(host)
-        if limit <= count:
-            from_host = sum(1 for c in self.connections.values() if c.peer.host == host)
-            from_host += sum(1 for each in self._handshakes.values() if each == host)
-            if from_host >= limit:
-                return "max.connections.per.ip"
-        return None
+    def _why_full(self) -> str | None:
+        return None if self._counts.has_room(self._name) else "max.connections"
+
+    def _release(self, host: str) -> None:
+        self._counts.remove(self._name, host)
+        self.on_room()
+
+    def go_on(self) -> None:
+        """Try to accept a connection again, if accepting pauses."""
+        self._accepting.go_on()
 
     def _add(self, connection: Connection) -> None:
         self.connections[id(connection)] = connection
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has closed."""
-        self.connections.pop(id(connection), None)
-        self._accepting.go_on()
+        if self.connections.pop(id(connection), None) is not None:
+            self._release(connection.peer.host)
 
     def close_idle(self, idle_since: float) -> None:
         """Close every connection that owes no answer and got no request since `idle_since`."""

@@ -1,22 +1,27 @@
 """The listeners of a broker by their names, and the operations on all of them."""
 
-from collections.abc import Mapping
+import logging
 
-from broker.config.quota_config import ConnectionLimits
+from broker.quotas.connection_counts import ConnectionCounts, ConnectionLimits
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
 from broker.server.network.listener import Listener
+
+log = logging.getLogger("millrace.listener")
 
 
 class Listeners:
     """Owns the listeners, and the address that clients are given for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: ConnectionCounts) -> None:
+        self.counts = counts
         self._by_name: dict[str, Listener] = {}
         self._advertised: dict[str, tuple[str, int]] = {}
 
     def add(self, name: str, listener: Listener, advertised: tuple[str, int]) -> None:
         """Add a listener; it refuses connections until `start`."""
+        listener.on_room = self._go_on
+        listener.on_excess = self._make_room
         self._by_name[name] = listener
         self._advertised[name] = advertised
 
@@ -32,10 +37,34 @@ class Listeners:
         """Drop a connection that has closed."""
         self._by_name[connection.peer.listener_name].forget(connection)
 
-    def limit(self, limits: Mapping[str, ConnectionLimits]) -> None:
-        """Set new limits; open connections stay."""
-        for name, listener in self._by_name.items():
-            listener.limits = limits[name]
+    def limit(self, limits: ConnectionLimits) -> None:
+        """Set new limits; connections above `max.connections` are closed if brokers need room."""
+        self.counts.limits = limits
+        self._go_on()
+        self._make_room()
+
+    def _go_on(self) -> None:
+        for listener in self._by_name.values():
+            listener.go_on()
+
+    def _make_room(self) -> None:
+        """Close connections of clients while there are more than allowed, idle ones first.
+
+        Among those, the one whose last request is the oldest is closed first.
+        """
+        clients = [
+            connection
+            for name, listener in self._by_name.items()
+            if not self.counts.is_protected(name)
+            for connection in listener.connections.values()
+        ]
+        clients.sort(key=lambda each: (not each.is_idle, each.last_active))
+        for connection in clients[: self.counts.excess]:
+            log.info(
+                "closed: max.connections is reached client_host=%s listener=%s",
+                *connection.peer[:2],
+            )
+            connection.close()
 
     def close_idle(self, max_idle_ms: int) -> None:
         """Close every connection that owes no answer and has been idle for this time."""

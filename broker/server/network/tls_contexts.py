@@ -1,13 +1,15 @@
-"""TLS contexts, made of Kafka's settings and made again when a file changes.
+"""TLS contexts, made of Kafka's settings and made again when a file or a setting changes.
 
 A store is PEM text, or a file that `millrace.security.stores` reads: a private key and its
-certificate chain together, or trusted certificates.
+certificate chain together, or trusted certificates. The content of both stores of a context is
+kept, so that new stores can be compared with those in use after their files have changed.
 """
 
 import logging
 import os
 import ssl
 from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.config.security_config import ClientSecurity, TlsConfig
 from broker.config.sources import invalid
@@ -25,102 +27,129 @@ VERIFY_MODES = {
     "required": ssl.CERT_REQUIRED,
 }
 
+Config = TlsConfig | ClientSecurity
+Version = tuple[int, int, int]
+
+
+class Loaded(NamedTuple):
+    """The settings of a context with the PEM text of their stores, None for a store not set."""
+
+    config: Config
+    key: bytes | None
+    trusted: bytes | None
+
 
 class TlsContexts:
     """Owns the TLS context of one listener, or of the connections to one kind of listener."""
 
-    def __init__(self, config: TlsConfig | ClientSecurity, now: Callable[[], float]) -> None:
+    def __init__(self, config: Config, now: Callable[[], float]) -> None:
         """Make the first context; raises KafkaError(INVALID_CONFIG)."""
-        self._config = config
         self._now = now
         self._checked_at = now()
-        self._versions = self._file_versions()
-        self._context = _make(config)
+        self._config = config
+        self._versions = _file_versions(config)
+        self.loaded = load(config)
+        self._context = context_of(self.loaded)
 
     def current(self) -> ssl.SSLContext:
         """Return the context for a new connection, made of the current files.
 
         A file that cannot be used is logged, and the previous context stays.
         """
-        now = self._now()
-        if now - self._checked_at >= CHECK_INTERVAL_SECONDS:
-            self._checked_at = now
-            versions = self._file_versions()
-            if versions != self._versions:
-                self._versions = versions
-                self._reload()
+        if self._now() - self._checked_at >= CHECK_INTERVAL_SECONDS:
+            self.use(self._config)
         return self._context
 
-    def _reload(self) -> None:
+    def use(self, config: Config) -> None:
+        """Take other settings, or the same ones with files that have changed, for new connections.
+
+        Settings and files that cannot be used are logged, and the previous context stays until they
+        can be used.
+        """
+        self._checked_at = self._now()
+        versions = _file_versions(config)
+        if config == self._config and versions == self._versions:
+            return
+        self._config, self._versions = config, versions
         try:
-            self._context = _make(self._config)
+            loaded = load(config)
+            self._context = context_of(loaded)
         except KafkaError as error:
             log.error("TLS files changed and cannot be used: %s", error.message)
         else:
-            log.info("TLS files reloaded stores=%s", ",".join(self._files()))
-
-    def _files(self) -> list[str]:
-        stores = (self._config.keystore, self._config.truststore)
-        return [store.location for store in stores if store is not None and store.location]
-
-    def _file_versions(self) -> list[tuple[int, int, int] | None]:
-        return [_version_of(location) for location in self._files()]
+            self.loaded = loaded
+            log.info("TLS files reloaded stores=%s", ",".join(_files(config)))
 
 
-def _make(config: TlsConfig | ClientSecurity) -> ssl.SSLContext:
-    return make_context(config) if isinstance(config, TlsConfig) else make_client_context(config)
-
-
-def _version_of(location: str) -> tuple[int, int, int] | None:
+def load(config: Config) -> Loaded:
+    """Read the stores; raises KafkaError(INVALID_CONFIG) that names the setting."""
     try:
-        status = os.stat(location)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        return Loaded(
+            config,
+            None if config.keystore is None else _pem_of(config.keystore, _password(config)),
+            None if config.truststore is None else _pem_of(config.truststore, ""),
+        )
+    except StoreError as error:
+        raise invalid(str(error)) from error
+
+
+def context_of(loaded: Loaded) -> ssl.SSLContext:
+    """Make a context; raises KafkaError(INVALID_CONFIG) that names the setting."""
+    try:
+        if isinstance(loaded.config, TlsConfig):
+            return _server_context(loaded.config, loaded)
+        return _client_context(loaded.config, loaded)
+    except StoreError as error:
+        raise invalid(str(error)) from error
 
 
 def make_context(config: TlsConfig) -> ssl.SSLContext:
     """Make a server's context; raises KafkaError(INVALID_CONFIG) that names the setting."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    set_versions(context, config.protocols)
-    # A client that resumes a session with a ticket would keep rights that were withdrawn.
-    context.options |= ssl.OP_NO_TICKET
-    try:
-        _load_key(context, config.keystore, config.key_password)
-        if config.truststore is not None:
-            _load_trusted(context, config.truststore)
-        set_ciphers(context, config.ciphers)
-    except StoreError as error:
-        raise invalid(str(error)) from error
-    context.verify_mode = VERIFY_MODES[config.client_auth]
-    return context
+    return context_of(load(config))
 
 
 def make_client_context(config: ClientSecurity) -> ssl.SSLContext:
     """Make the context to connect to other nodes with; raises KafkaError(INVALID_CONFIG)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    set_versions(context, config.tls_protocols)
-    context.check_hostname = config.verifies_host
-    try:
-        if config.truststore is None:
-            context.load_default_certs()
-        else:
-            _load_trusted(context, config.truststore)
-        if config.keystore is not None:
-            _load_key(context, config.keystore, config.key_password)
-        set_ciphers(context, config.ciphers)
-    except StoreError as error:
-        raise invalid(str(error)) from error
+    return context_of(load(config))
+
+
+def _server_context(config: TlsConfig, loaded: Loaded) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    set_versions(context, config.protocols)
+    # A client that resumes a session with a ticket would keep rights that were withdrawn.
+    context.options |= ssl.OP_NO_TICKET
+    load_own_key(context, loaded)
+    if config.truststore is not None and loaded.trusted is not None:
+        load_trusted(context, _named(config.truststore), loaded.trusted)
+    set_ciphers(context, config.ciphers)
+    context.verify_mode = VERIFY_MODES[config.client_auth]
     return context
 
 
-def _load_key(context: ssl.SSLContext, store: Store, key_password: str) -> None:
-    password = key_password or store.password
-    load_key(context, _named(store), _pem_of(store, password), password)
+def _client_context(config: ClientSecurity, loaded: Loaded) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    set_versions(context, config.tls_protocols)
+    context.check_hostname = config.verifies_host
+    if config.truststore is None or loaded.trusted is None:
+        context.load_default_certs()
+    else:
+        load_trusted(context, _named(config.truststore), loaded.trusted)
+    load_own_key(context, loaded)
+    set_ciphers(context, config.ciphers)
+    return context
 
 
-def _load_trusted(context: ssl.SSLContext, store: Store) -> None:
-    load_trusted(context, _named(store), _pem_of(store, store.password))
+def load_own_key(context: ssl.SSLContext, loaded: Loaded) -> None:
+    """Load the key and its certificate, if there is one. Raise StoreError."""
+    store = loaded.config.keystore
+    if store is not None and loaded.key is not None:
+        load_key(context, _named(store), loaded.key, _password(loaded.config))
+
+
+def _password(config: Config) -> str:
+    """Return the password of the private key; that of a PKCS #12 file opens its key too."""
+    store = config.keystore
+    return config.key_password or ("" if store is None else store.password)
 
 
 def _pem_of(store: Store, password: str) -> bytes:
@@ -131,3 +160,21 @@ def _pem_of(store: Store, password: str) -> bytes:
 
 def _named(store: Store) -> str:
     return f"{store.setting}={store.location}" if store.location else store.setting
+
+
+def _files(config: Config) -> list[str]:
+    stores = (config.keystore, config.truststore)
+    return [store.location for store in stores if store is not None and store.location]
+
+
+def _file_versions(config: Config) -> list[Version | None]:
+    return [_version_of(location) for location in _files(config)]
+
+
+def _version_of(location: str) -> Version | None:
+    try:
+        status = os.stat(location)
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return None
+    # The time of the last change of the file or of its mode: a copy may keep the other times.
+    return status.st_ctime_ns, status.st_size, status.st_ino

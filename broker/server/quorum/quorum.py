@@ -31,12 +31,13 @@ from broker.raft.quorum_state import NO_NODE
 from broker.raft.voter_set import Endpoint, VoterSet
 from broker.records.errors import CorruptBatch
 from broker.server.authorization.guard import guard_of
-from broker.server.clock import Clock, Random, random_uuid
+from broker.server.clock import Clock, Random, monotonic_seconds, random_uuid
 from broker.server.cluster.settings_descriptions import (
     ControllerSettings,
     SettingsDescriptions,
 )
-from broker.server.network.client_connection import client_settings
+from broker.server.network.client_connection import ClientSettings, client_settings
+from broker.server.network.node_tls import TO_CONTROLLERS, NodeTls
 from broker.server.quorum.controller.active_controller import OnResponse
 from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
 from broker.server.quorum.controller.controller_dispatch import (
@@ -106,15 +107,16 @@ class Quorum:
             controller_config(config, cluster_id, storage, self.incarnation_id, lambda: self.node),
             random_source,
         )
-        settings = client_settings(config, config.security.to_controllers)
+        self.tls = NodeTls(config.security, monotonic_seconds)
+        """The keys and certificates of the whole node: the quorum is the first to connect."""
+        settings = _to_controllers(config, self.tls)
         peers = Peers(loop, settings, config.quorum.request_timeout_ms)
-        self._listeners = ControllerListeners(loop, config, lambda: self.image)
+        self._listeners = ControllerListeners(loop, config, lambda: self.image, self.tls)
         self._listeners.bind()
-        endpoints = controller_endpoints(config, self._listeners.ports)
         self.machine = MetadataMachine()
         self._directory = directory
         parts = RaftParts(log, directory, storage, clock, random_source, peers, loop)
-        self.raft = self._open_raft(_raft_config(config, disk, endpoints), parts)
+        self.raft = self._open_raft(self._raft_config(disk), parts)
         self.raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
             self.raft.log,
@@ -151,6 +153,11 @@ class Quorum:
         )
         self._listeners.sink = self._dispatcher()
         self._told_voters = self.node.voters
+
+    def _raft_config(self, disk: MetadataDisk) -> RaftConfig:
+        return _raft_config(
+            self.config, disk, controller_endpoints(self.config, self._listeners.ports)
+        )
 
     def _open_raft(self, config: RaftConfig, parts: RaftParts) -> RaftShell:
         is_fast = self.config.quorum.detects_failures_fast
@@ -407,6 +414,10 @@ class Quorum:
                 self._leadership.look_after_brokers()
             self.on_leader_change()
             self.channel.on_leader_change()
+
+
+def _to_controllers(config: BrokerConfig, tls: NodeTls) -> ClientSettings:
+    return client_settings(config, config.security.to_controllers, tls.of(TO_CONTROLLERS))
 
 
 def _raft_config(

@@ -107,7 +107,7 @@ def test_what_is_not_built_may_be_given_with_its_default() -> None:
     config(queued_max_request_bytes="-1")
 
 
-def test_connections_are_limited_for_each_listener_and_for_some_addresses() -> None:
+def test_connections_are_limited_for_the_broker_its_listeners_and_some_addresses() -> None:
     given = {
         "listeners": "PLAINTEXT://x:1,BETWEEN://x:2",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT",
@@ -119,10 +119,10 @@ def test_connections_are_limited_for_each_listener_and_for_some_addresses() -> N
         "listener.name.between.max.connection.creation.rate": "3",
     }
     quotas = BrokerConfig.from_settings(given).quotas
-    clients = quotas.listeners["PLAINTEXT"]
-    assert (clients.max_connections, quotas.listeners["BETWEEN"].max_connections) == (100, 7)
-    hosts = ("127.0.0.1", "::ffff:127.0.0.1", "::1", "10.0.0.1")
-    assert [clients.of_address(host) for host in hosts] == [50, 50, 60, 5]
+    limits = quotas.connections
+    assert (limits.max_connections, limits.listeners) == (100, {"BETWEEN": 7})
+    hosts = ("127.0.0.1", "::1", "10.0.0.1")
+    assert [limits.of_address(host) for host in hosts] == [50, 60, 5]
     assert quotas.creation_rates == {"": 20, "PLAINTEXT": 2**31 - 1, "BETWEEN": 3}
 
 

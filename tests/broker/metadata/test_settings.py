@@ -129,7 +129,7 @@ def test_validating_only_changes_nothing() -> None:
 def test_settings_of_each_kind_of_resource(
     kind: int, name: str, operations: Any, code: ErrorCode
 ) -> None:
-    def validate(settings: Mapping[str, str]) -> None:
+    def validate(settings: Mapping[str, str], *, is_for_all: bool) -> None:
         if "bad" in settings:
             raise KafkaError(ErrorCode.INVALID_CONFIG)
 

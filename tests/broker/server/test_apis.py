@@ -11,11 +11,13 @@ from typing import Any, get_type_hints
 import pytest
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.security_config import SecurityConfig
 from broker.log.log_directories import LogDirectories
 from broker.protocol.api_keys import ApiKey
 from broker.server.apis import APIS, SERVED_APIS, handler_class, make_handler
 from broker.server.broker import Broker
 from broker.server.clock import SystemClock, system_random
+from broker.server.network.node_tls import NodeTls
 
 
 class Names:
@@ -28,7 +30,9 @@ class Names:
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     """A broker whose surroundings are not there: nothing runs until it is asked to."""
-    surroundings: Any = SimpleNamespace(channel=SimpleNamespace(ask=None))
+    surroundings: Any = SimpleNamespace(
+        channel=SimpleNamespace(ask=None), tls=NodeTls(SecurityConfig(), lambda: 0.0)
+    )
     directories: Any = LogDirectories.__new__(LogDirectories)
     loop = asyncio.new_event_loop()
     yield Broker(

@@ -14,7 +14,7 @@ from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
 from broker.metadata.control.leadership.broker_changes import clear_elr
 from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.settings.min_isr import MIN_ISR, validate_min_isr
-from broker.metadata.control.settings.operations import compute_value
+from broker.metadata.control.settings.operations import operated, replaced
 from broker.metadata.control.settings.rules import validate_settings
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
@@ -111,35 +111,17 @@ def _validate_once(key: str, repeated: set[str]) -> None:
 
 
 def _replace(view: ClusterView, resource: ReplacedResource) -> list[Message]:
-    if duplicates(config.name for config in resource.configs):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    wanted: dict[str, str] = {}
-    for config in resource.configs:
-        if config.value is None:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
-            )
-        wanted[config.name] = config.value
+    wanted = replaced(resource.configs)
     return _changes(view, (resource.resource_type, resource.resource_name), wanted, set(wanted))
 
 
 def _operate(view: ClusterView, resource: AlterConfigsResource) -> list[Message]:
-    if duplicates(config.name for config in resource.configs):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     key = (resource.resource_type, resource.resource_name)
-    wanted = dict(view.image.configs.settings_of(*key))
-    for config in resource.configs:
-        value = compute_value(
-            wanted.get(config.name),
-            name=config.name,
-            operation=config.config_operation,
-            value=config.value,
-            list_default=_list_default(view, resource.resource_type, config.name),
-        )
-        if value is None:
-            wanted.pop(config.name, None)
-        else:
-            wanted[config.name] = value
+    wanted = operated(
+        view.image.configs.settings_of(*key),
+        resource.configs,
+        lambda name: _list_default(view, resource.resource_type, name),
+    )
     return _changes(view, key, wanted, {config.name for config in resource.configs})
 
 

@@ -1,6 +1,11 @@
-"""The operations of IncrementalAlterConfigs (KIP-339)."""
+"""The settings that a request wants: all of them, or the result of operations (KIP-339)."""
+
+from collections.abc import Callable, Iterable, Mapping
 
 from broker.errors import ErrorCode, KafkaError
+from broker.metadata.control.limits import duplicates
+from broker.protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
+from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 
 SET, DELETE, APPEND, SUBTRACT = range(4)  # AlterConfigOp.OpType
 
@@ -34,3 +39,41 @@ def compute_value(
         return ",".join(dict.fromkeys([*items, *changes]))
     taken = set(changes)
     return ",".join(item for item in items if item not in taken)
+
+
+def replaced(configs: Iterable[ReplacingConfig]) -> dict[str, str]:
+    """Return the settings of a resource after AlterConfigs; raise INVALID_REQUEST."""
+    if duplicates(config.name for config in configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    wanted: dict[str, str] = {}
+    for config in configs:
+        if config.value is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}"
+            )
+        wanted[config.name] = config.value
+    return wanted
+
+
+def operated(
+    current: Mapping[str, str],
+    configs: Iterable[AlterableConfig],
+    list_default: Callable[[str], str | None],
+) -> dict[str, str]:
+    """Return the settings of a resource after these operations; raise as `compute_value` does."""
+    if duplicates(config.name for config in configs):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    wanted = dict(current)
+    for config in configs:
+        value = compute_value(
+            wanted.get(config.name),
+            name=config.name,
+            operation=config.config_operation,
+            value=config.value,
+            list_default=list_default(config.name),
+        )
+        if value is None:
+            wanted.pop(config.name, None)
+        else:
+            wanted[config.name] = value
+    return wanted

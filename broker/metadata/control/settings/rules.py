@@ -57,4 +57,4 @@ def _validate_broker(view: ClusterView, name: str, wanted: Mapping[str, str]) ->
             raise KafkaError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found."
             )
-    view.config.validate_broker_settings(wanted)
+    view.config.validate_broker_settings(wanted, is_for_all=name == "")

@@ -1,10 +1,9 @@
 """IncrementalAlterConfigs (key 44), versions 0-1: log levels are this broker's own.
 
-The controller decides on every other setting (`forward.py`). A request that has both is answered
-for the log levels only: clients send log levels to their broker, in a separate request.
+Every other setting is changed as by AlterConfigs (`alter_configs.py`). A request that has both is
+answered for the log levels only: clients send log levels to their broker, in a separate request.
 """
 
-from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -15,34 +14,35 @@ from broker.protocol.messages.incremental_alter_configs import (
 from broker.server.cluster.log_levels import Author, alter_loggers
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.own_settings import OwnSettings
 from broker.server.cluster.repeated import distinct
 from broker.server.cluster.resources import BROKER_LOGGER
-from broker.server.handlers.cluster.forward import Forward
+from broker.server.handlers.cluster.alter_configs import AlterConfigs
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partitions
 
 
 class IncrementalAlterConfigs:
-    """Changes this broker's log levels, and forwards other changes to the controller."""
+    """Changes this broker's log levels, and hands on all other changes."""
 
     def __init__(
         self,
-        config: BrokerConfig,
+        own_settings: OwnSettings,
         metadata: ClusterMetadata,
         ask: AskController,
         waits: MetadataWaits,
         partitions: Partitions,
     ) -> None:
-        self._node_id = config.node_id
-        self._forward = Forward(metadata, ask, waits, partitions)
+        self._node_id = own_settings.node_id
+        self._alter = AlterConfigs(own_settings, metadata, ask, waits, partitions)
 
     def handle(
         self, context: RequestContext, request: IncrementalAlterConfigsRequest
     ) -> Steps[Answer]:
-        """Change log levels, or forward changes of settings to the controller."""
+        """Change log levels, or have settings changed."""
         if not any(resource.resource_type == BROKER_LOGGER for resource in request.resources):
-            return (yield from self._forward.handle(context, request))
+            return (yield from self._alter.handle(context, request))
         peer = context.connection.peer
         author = Author(context.header.client_id, peer.host, peer.principal)
         responses = []

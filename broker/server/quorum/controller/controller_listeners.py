@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.metadata.image import MetadataImage
+from broker.quotas.connection_counts import ConnectionCounts
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.door import Door
 from broker.server.network.listener import Listener, bind
+from broker.server.network.node_tls import NodeTls
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
 from broker.server.network.shared import Shared
@@ -24,13 +26,17 @@ class ControllerListeners:
         loop: asyncio.AbstractEventLoop,
         config: BrokerConfig,
         image: Callable[[], MetadataImage],
+        tls: NodeTls,
     ) -> None:
         self._image = image
+        self._tls = tls
         self._loop = loop
         self._config = config
         self.sink: FrameSink | None = None
         """Gets the frames; set it before `open`."""
         self._shared = Shared.of(loop, monotonic_seconds)
+        names = [endpoint.name for endpoint in config.controller_listeners]
+        self._counts = ConnectionCounts(config.quotas.connections, names)
         self._listeners: dict[str, Listener] = {}
 
     def bind(self) -> None:
@@ -47,10 +53,22 @@ class ControllerListeners:
         listener = Listener(
             self._loop,
             bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-            door=Door(self._config, endpoint.name, self._shared, self, self._image),
-            limits=self._config.quotas.listeners[endpoint.name],
+            door=Door(
+                self._config,
+                endpoint.name,
+                self._shared,
+                self,
+                self._image,
+                self._tls.of(endpoint.name),
+            ),
+            counts=self._counts,
         )
+        listener.on_room = self._go_on
         self._listeners[endpoint.name] = listener
+
+    def _go_on(self) -> None:
+        for listener in self._listeners.values():
+            listener.go_on()
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Pass a request on."""

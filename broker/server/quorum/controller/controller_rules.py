@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.dynamic_settings import validate_dynamic_settings
-from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.dynamic_settings import list_default, validate_dynamic_settings
 from broker.errors import KafkaError
 from broker.log.storage import Storage
 from broker.metadata.controller import Controller, ControllerConfig, refuse
@@ -65,14 +64,8 @@ def controller_config(
         describe_topic_settings=describe,
         validate_broker_settings=validate_dynamic_settings,
         group_limits=config.group_limits,
-        broker_list_default=_list_default,
+        broker_list_default=list_default,
     )
-
-
-def _list_default(name: str) -> str | None:
-    """Return the list that APPEND and SUBTRACT change; None for a setting that is no list."""
-    known = KNOWN_SETTINGS.get(name)
-    return (known.default or "") if known is not None and known.type == "LIST" else None
 
 
 def controller_rules(config: ControllerConfig, random_source: Random) -> ControllerRules:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from broker.config.quota_config import ConnectionLimits
+from broker.quotas.connection_counts import ConnectionCounts, ConnectionLimits
 from broker.server.network.listener import Listener
 from broker.server.network.peer import Peer
 from common.http import accepting
 from common.http.accepting import QUIET_SECONDS, RETRY_SECONDS
+
+THREE = ConnectionLimits(3)
 
 
 class Loop:
@@ -83,15 +85,18 @@ class Accepted:
         self.is_closed = True
 
 
-def listen(*outcomes: object) -> tuple[Listener, Loop, Listening]:
+def listen(*outcomes: object, limits: ConnectionLimits = THREE) -> tuple[Listener, Loop, Listening]:
     loop, listening = Loop(), Listening(*outcomes)
     peer = Peer("127.0.0.1", "PLAINTEXT")
     door: Any = SimpleNamespace(
-        has_handshake=False, connect=lambda accepted, host: SimpleNamespace(peer=peer)
+        listener_name="PLAINTEXT",
+        has_handshake=False,
+        connect=lambda accepted, host: SimpleNamespace(peer=peer),
     )
     any_loop: Any = loop
     any_socket: Any = listening
-    listener = Listener(any_loop, any_socket, door=door, limits=ConnectionLimits(3, 3))
+    counts = ConnectionCounts(limits, ["PLAINTEXT"])
+    listener = Listener(any_loop, any_socket, door=door, counts=counts)
     listener.start(5)
     return listener, loop, listening
 
@@ -167,13 +172,29 @@ def test_a_client_that_is_gone_before_it_is_accepted_keeps_out_nobody() -> None:
     assert len(listener.connections) == 1
 
 
-def test_too_many_connections_are_refused_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_clients_above_the_limit_wait_until_a_connection_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clients = [Accepted() for _ in range(20)]
-    listener, loop, _ = listen(*clients)
+    listener, loop, listening = listen(*clients)
+    for count in range(3, 6):
+        loop.wake_up()
+        assert listening.accepts == count
+        assert loop.readers == {}
+        listener.forget(next(iter(listener.connections.values())))
+    assert not any(client.is_closed for client in clients)
+    assert lines_with(caplog, "accepting pauses: max.connections is reached") == 1
+
+
+def test_an_address_with_too_many_connections_is_refused_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clients = [Accepted() for _ in range(20)]
+    listener, loop, _ = listen(*clients, limits=ConnectionLimits(100, 3))
     loop.wake_up()
     assert len(listener.connections) == 3
     assert [client.is_closed for client in clients] == [False] * 3 + [True] * 17
-    assert lines_with(caplog, "refused: max.connections") == 1
+    assert lines_with(caplog, "refused: max.connections.per.ip") == 1
 
 
 def test_a_client_whose_machine_has_vanished_is_noticed_by_keep_alives() -> None:
