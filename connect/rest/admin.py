@@ -81,7 +81,8 @@ class Admin:
     def _ask_cluster_id(self) -> str | None:
         settings = self._desk.worker.environment.settings
         try:
-            admin = AdminClient({**ADMIN_SETTINGS, **librdkafka_settings(settings.client())})
+            client = {**librdkafka_settings(settings.client()), "log_level": "2"}
+            admin = AdminClient({**ADMIN_SETTINGS, **client})
             return admin.list_topics(timeout=_CLUSTER_ID_SECONDS).cluster_id
         except KafkaException:
             # The brokers are unreachable; the next request tries again.

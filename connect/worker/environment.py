@@ -11,7 +11,12 @@ from connect.definitions.validation import kind_of
 from connect.local_files import SETTING as ALLOWED_DIRECTORIES
 from connect.local_files import allow_directories
 from connect.plugins.catalogue import PluginKind, Plugins
-from connect.worker.client_settings import KAFKA_LOG, librdkafka_settings, with_prefix
+from connect.worker.client_settings import (
+    AWAY_DEFAULTS,
+    KAFKA_LOG,
+    librdkafka_settings,
+    with_prefix,
+)
 from connect.worker.offset_store import OffsetStore
 from connect.worker.override_policy import require_harmless
 from connect.worker.plugging import converters_of
@@ -59,6 +64,9 @@ class Environment:
         connector = with_prefix(config, f"{kind}.override.")
         require_harmless(connector)
         told = librdkafka_settings({**worker, **connector})
+        if kind == "admin":
+            # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+            return {**AWAY_DEFAULTS, "log_level": "2", **own, **told}
         return {**own, **told, "logger": KAFKA_LOG}
 
 

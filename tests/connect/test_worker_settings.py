@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +12,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
+from connect.plugins.catalogue import Plugins
+from connect.worker.client_settings import KAFKA_LOG
+from connect.worker.environment import Environment
 from connect.worker.override_policy import override_policy
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConfigException
@@ -23,6 +27,23 @@ ALLOWED = {
     "connector.client.config.override.allowlist": "linger.ms, batch.size, client.id, group.id, "
     "bootstrap.servers"
 }
+
+
+def test_clients_that_nobody_polls_keep_no_log_in_memory() -> None:
+    """An admin client with a logger would keep some lines a second while no broker is there."""
+    written = {
+        **WORKER_SETTINGS,
+        "bootstrap.servers": "127.0.0.1:1",
+        "offset.storage.file.filename": "x",
+    }
+    settings = WorkerSettings.of(written, is_distributed=False)
+    store: Any = None
+    environment = Environment(settings, Plugins([]), {}, store)
+    admin = environment.client("admin", {})
+    assert "logger" not in admin
+    assert (admin["log_level"], admin["reconnect.backoff.ms"]) == ("2", "500")
+    assert environment.client("admin", {"admin.override.log_level": "7"})["log_level"] == "7"
+    assert environment.client("producer", {})["logger"] is KAFKA_LOG
 
 
 @pytest.mark.parametrize(
