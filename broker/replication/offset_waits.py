@@ -50,6 +50,8 @@ class OffsetWaits(Generic[T]):
 
     def take_all(self) -> list[T]:
         """Remove and return all tokens: the leadership is lost."""
+        if not self._waits:
+            return []
         left = [token for _, token in self._waits[self._first :]]
         self._waits, self._first = [], 0
         return left

@@ -153,6 +153,10 @@ class Partitions:
         if not expected:
             self._expected.pop(topic, None)
 
+    def expect_none(self, topic: str) -> None:
+        """End all expectations of a topic, which is deleted."""
+        self._expected.pop(topic, None)
+
     def is_complete(self, topic: str) -> bool:
         """Return whether no replica of a topic is expected."""
         return topic not in self._expected

@@ -147,8 +147,7 @@ class Replicas:
         """Apply the changes of the metadata."""
         topics = self._metadata.image.topics
         for deleted in delta.deleted_topics:
-            for number in deleted.partitions:
-                self._remove(TopicPartition(deleted.name, number), deleted.topic_id)
+            self._remove_topic(deleted)
             log.info("topic deleted topic=%s", deleted.name)
         for topic_id, numbers in delta.changed_partitions.items():
             image = topics.by_id.get(topic_id)
@@ -302,6 +301,21 @@ class Replicas:
             f"{image.name} has {encode_uuid(image.topic_id)}"
         )
         self._log_directories.set_aside(topic_partition, reason)
+
+    def _remove_topic(self, deleted: TopicImage) -> None:
+        """Stop serving a topic at once; its files are removed in later steps.
+
+        It may have ten thousand partitions, so each step is made when its turn comes.
+        """
+        name, topic_id = deleted.name, deleted.topic_id
+        self.forget([partition.topic_partition for partition in self._partitions.topic(name)])
+        self._partitions.expect_none(name)
+        found = (TopicPartition(name, number) for number in deleted.partitions)
+        self._steps.do(
+            partial(self._remove_files, one, topic_id)
+            for one in found
+            if self._log_directories.directory_of(one) is not None
+        )
 
     def _remove(self, topic_partition: TopicPartition, topic_id: bytes) -> None:
         """Stop serving a partition at once; its files are removed in a later step."""
