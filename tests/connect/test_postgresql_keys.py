@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from connect.connectors.postgresql import PostgresSourceConnector
-from millrace.connect import DataException, SourceRecord
+from millrace.connect import ConnectException, DataException, SourceRecord
+from tests.lib.connect_tasks import Kept
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied
 
@@ -159,6 +160,48 @@ def test_a_key_that_changes_while_nobody_reads(
         {"shop": "a", "id": 1},
         {"code": "x"},
     ]
+    reader.task.stop()
+
+
+def test_a_part_of_a_key_is_never_taken_for_the_key(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    """Rows that differ only in the other part would overwrite each other."""
+    run(database, "CREATE TABLE t (a INT, b INT, n INT, PRIMARY KEY (a, b))")
+    run(database, "ALTER TABLE t REPLICA IDENTITY FULL; INSERT INTO t VALUES (1, 1, 1), (1, 2, 1)")
+    kept = Kept()
+    reader = Reader(server, kept)
+    reader.read(2)
+    reader.task.stop()
+    run(database, "UPDATE t SET n = 2 WHERE b = 1")
+    run(database, "ALTER TABLE t RENAME b TO c")
+    run(database, "UPDATE t SET n = 3")
+    reader = Reader(server, kept)
+    with pytest.raises(ConnectException, match=r"public\.t lacks c of its key.*message\.key\.col"):
+        reader.read(1)
+    reader.task.stop()
+    reader = Reader(server, kept, {"message.key.columns": "public.t:a,b;public.t:a,c"})
+    first, *others = [told(record)[1] for record in reader.read(3)]
+    assert first == {"a": 1, "b": 1}
+    assert sorted(key["c"] for key in others) == [1, 2]
+    reader.task.stop()
+
+
+def test_a_key_with_a_generated_column_is_refused(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    run(
+        database, "CREATE TABLE t (a INT, g INT GENERATED ALWAYS AS (n * 2) STORED, n INT NOT NULL)"
+    )
+    run(database, "ALTER TABLE t ADD PRIMARY KEY (a, g); INSERT INTO t (a, n) VALUES (1, 1)")
+    reader = Reader(server)
+    with pytest.raises(ConnectException, match=r"public\.t lacks g of its key"):
+        reader.read(1)
+    reader.task.stop()
+    reader = Reader(server, more={"message.key.columns": "public.t:a,n"})
+    assert told(reader.read(1)[0])[1] == {"a": 1, "n": 1}
+    run(database, "UPDATE t SET n = 2")
+    assert [told(record)[:2] for record in reader.read(1)] == [("u", {"a": 1, "n": 2})]
     reader.task.stop()
 
 

@@ -165,6 +165,39 @@ def test_what_a_publication_of_ones_own_does_not_tell_is_refused(
     reader.task.stop()
 
 
+def test_a_filter_of_a_publication_of_ones_own_is_said(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    run(database, "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TABLE u (id INT PRIMARY KEY)")
+    run(database, "CREATE TABLE w (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)")
+    if database.info.server_version < 150_000:
+        pytest.skip("publications have no filters before version 15")
+    run(database, "CREATE PUBLICATION p FOR TABLE t WHERE (id > 1), TABLE u, TABLE w (id)")
+    lists = {"table.include.list": "public.[tuw]", "publication.autocreate.mode": "disabled"}
+    reader = Reader(server, more=lists)
+    reader.read(1)
+    said = reader.task.note()
+    assert said is not None
+    assert "a filter of rows or a list of columns for public.t, public.w:" in said
+    reader.task.stop()
+
+
+def test_a_publication_that_was_dropped_is_said_with_a_remedy(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    run(database, "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)")
+    kept = Kept()
+    reader = Reader(server, kept)
+    reader.read(1)
+    run(database, "DROP PUBLICATION p; INSERT INTO t VALUES (2)")
+    for _ in range(2):  # The second start creates the publication anew.
+        with pytest.raises(ConnectException, match="drop the replication slot s, and reset"):
+            reader.read(1)
+        reader.task.stop()
+        reader = Reader(server, kept)
+    reader.task.stop()
+
+
 def test_nothing_to_follow_is_said(server: PostgreSql, database: psycopg.Connection[Any]) -> None:
     reader = Reader(server, more={"table.include.list": "public.never"})
     assert reader.is_quiet()

@@ -134,20 +134,16 @@ class Capture:
         return replace(table, schema=told.schema, name=told.table, chain=chain)
 
     def _made(self, told: Relation, table: TableInfo | None) -> Table:
-        key: Sequence[str] = key_of(self._connection, told.relation_id)
-        flagged = [column.name for column in told.columns if column.is_key]
-        if told.identity == "d" and flagged and set(key) != set(flagged):
+        key, is_generated = key_of(self._connection, told.relation_id)
+        flagged = tuple(column.name for column in told.columns if column.is_key)
+        if told.identity == "d" and flagged and not is_generated and set(key) != set(flagged):
             # The primary key has changed since: the log has the one at that moment.
             key = flagged
         name = f"{told.schema}.{told.table}"
         names = (name,) if table is None else table.chain
         columns = [column.name for column in told.columns]
-        if table is None and told.identity != "d" and not self._has_own_key(names, columns):
-            raise ConnectException(
-                f"Table {name} was dropped, and the log does not contain its key because its "
-                "replica identity is not the default one: name the key in message.key.columns, "
-                "or exclude the table by table.exclude.list"
-            )
+        if not self.selection.key_columns(names, columns):
+            self._require_known_key(told, table, key)
         is_covered = table is None or is_in_identity(self._connection, table, key)
         topic = self._topic(told.schema, told.table)
         described = Described(
@@ -156,8 +152,27 @@ class Capture:
         reader = RowReader(described, self.catalog.types, self._shaping)
         return Table(self._style, told, topic, reader)
 
-    def _has_own_key(self, names: Sequence[str], columns: list[str]) -> bool:
-        return bool(self.selection.key_columns(names, columns))
+    def _require_known_key(
+        self, told: Relation, table: TableInfo | None, key: Sequence[str]
+    ) -> None:
+        """Raise ConnectException if the key of the rows is not known, or only a part of it."""
+        name = f"{told.schema}.{told.table}"
+        if table is None and told.identity != "d":
+            why = (
+                f"Table {name} was dropped, and the log does not contain its key because its "
+                "replica identity is not the default one"
+            )
+        elif lacking := set(key) - {column.name for column in told.columns}:
+            why = (
+                f"Table {name} lacks {', '.join(sorted(lacking))} of its key in the log: the "
+                "column is generated, or was renamed or added since"
+            )
+        else:
+            return
+        raise ConnectException(
+            f"{why}: name the key in message.key.columns, or exclude the table by "
+            "table.exclude.list"
+        )
 
     def set_identities(self, tables: Sequence[TableInfo]) -> None:
         """Set the replica identities that `replica.identity.autoset.values` names."""

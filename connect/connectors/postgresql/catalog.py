@@ -6,7 +6,7 @@ use the catalog, so that they agree.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
@@ -29,7 +29,7 @@ ORDER BY a.attnum
 """
 # The primary key, or else the first unique index without nullable columns, as in Debezium.
 _KEY: Final = """
-SELECT array_agg(a.attname::text ORDER BY k.place) FROM (
+SELECT array_agg(a.attname::text ORDER BY k.place), bool_or(a.attgenerated <> '') FROM (
   SELECT indrelid, indkey, indnkeyatts FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
   WHERE indrelid = %s AND indisvalid AND (indisprimary OR (
     indisunique AND indpred IS NULL AND indexprs IS NULL AND NOT EXISTS (
@@ -121,10 +121,17 @@ def columns_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[C
     return tuple(Column(*row) for row in found)
 
 
-def key_of(connection: psycopg.Connection[Any], relation_id: int) -> tuple[str, ...]:
-    """Return the columns of a table's key, in the key's order; empty if it has no key."""
-    (found,) = connection.execute(_KEY, (relation_id,)).fetchone() or (None,)
-    return tuple(found or ())
+class Key(NamedTuple):
+    """The columns of a table's key, in the key's order; empty if the table has no key."""
+
+    columns: tuple[str, ...]
+    is_generated: bool
+    """True if a column of the key is generated, so that the log may lack it."""
+
+
+def key_of(connection: psycopg.Connection[Any], relation_id: int) -> Key:
+    found, is_generated = connection.execute(_KEY, (relation_id,)).fetchone() or (None, None)
+    return Key(tuple(found or ()), bool(is_generated))
 
 
 def is_in_identity(

@@ -29,6 +29,12 @@ SELECT puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
 FROM pg_publication WHERE pubname = %s
 """
 _HAS: Final = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+# Servers before version 15 have neither of these columns.
+_FILTERED: Final = """
+SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+WHERE p.pubname = %s AND
+  (to_jsonb(r)->>'prqual' IS NOT NULL OR to_jsonb(r)->>'prattrs' IS NOT NULL)
+"""
 _OPERATIONS: Final = (("insert", "c"), ("update", "u"), ("delete", "d"), ("truncate", "t"))
 
 
@@ -147,6 +153,13 @@ class Publication:
         found = connection.execute(_HAS, (self._name,)).fetchall()
         told = {f"{schema}.{table}" for schema, table in found}
         return [table for table in tables if table.full_name not in told]
+
+    def filtered(
+        self, connection: psycopg.Connection[Any], tables: Sequence[TableInfo]
+    ) -> list[TableInfo]:
+        """Return the tables of which the publication leaves out rows or columns."""
+        found = {number for (number,) in connection.execute(_FILTERED, (self._name,)).fetchall()}
+        return [table for table in tables if table.relation_id in found]
 
     @property
     def mends(self) -> bool:

@@ -101,6 +101,17 @@ class PostgresSourceTask(SourceTask):
         except psycopg.OperationalError as error:
             self._forget()
             raise RetriableException(f"PostgreSQL cannot be reached: {error}") from error
+        except psycopg.errors.UndefinedObject as error:
+            is_reading = self._reader is not None
+            self._forget()
+            name = self._parsed["publication.name"]
+            if not is_reading or f'publication "{name}"' not in str(error):
+                raise ConnectException(f"PostgreSQL refuses: {error}") from error
+            raise ConnectException(
+                f"The publication {name} was dropped, and PostgreSQL cannot read the changes of "
+                "the time without it, also if there is a new one: drop the replication slot "
+                f"{self._slot.name}, and reset the connector's offsets for a new snapshot"
+            ) from error
         except psycopg.Error as error:
             self._forget()
             raise ConnectException(f"PostgreSQL refuses: {error}") from error
@@ -191,10 +202,14 @@ class PostgresSourceTask(SourceTask):
             )
             self._added |= {table.full_name for table in lacking}
             lacking = []
-        self._note = self._noted(capture, tables, lacking)
+        self._note = self._noted(connection, capture, tables, lacking)
 
     def _noted(
-        self, capture: Capture, tables: list[TableInfo], lacking: list[TableInfo]
+        self,
+        connection: psycopg.Connection[Any],
+        capture: Capture,
+        tables: list[TableInfo],
+        lacking: list[TableInfo],
     ) -> str | None:
         notes: list[str] = []
         if not tables:
@@ -207,6 +222,12 @@ class PostgresSourceTask(SourceTask):
                 f"The publication {self._parsed['publication.name']} lacks "
                 f"{', '.join(table.full_name for table in lacking)}: their changes are lost. Add "
                 "them to the publication."
+            )
+        if filtered := self._publication.filtered(connection, tables):
+            notes.append(
+                f"The publication {self._parsed['publication.name']} has a filter of rows or a "
+                f"list of columns for {', '.join(table.full_name for table in filtered)}: the "
+                "snapshot has all rows and columns, and changes of the others do not follow."
             )
         if unlogged := capture.unlogged():
             notes.append(f"Unlogged tables have no changes to follow: {', '.join(unlogged)}.")
@@ -324,7 +345,7 @@ class PostgresSourceTask(SourceTask):
         if was_there and not self._is_snapshot_due and self._publication.mends:
             self._added |= {table.full_name for table in lacking}
         still = self._publication.lacking(connection, tables)
-        self._note = self._noted(capture, tables, still)
+        self._note = self._noted(connection, capture, tables, still)
 
     def _close_snapshot(self) -> None:
         while self._snapshot_connections:
