@@ -4,7 +4,9 @@ import re
 import sqlite3
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+
+from millrace.connect import ConnectException
 
 _PASSING_CLASSES: Final = ("08", "40", "53", "57")
 """Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator.
@@ -12,6 +14,8 @@ _PASSING_CLASSES: Final = ("08", "40", "53", "57")
 (PostgreSQL's documentation, appendix A.)
 """
 _LOCKED: Final = "55P03"
+_OF_VALUES: Final = ("42804", "428C9")
+"""A value of another type than its column, and a value for a column that is always generated."""
 _NO_CONNECTION: Final = re.compile(
     "starting up|shutting down|recovery|too many|slots are reserved|terminating connection"
 )
@@ -52,6 +56,20 @@ def _is_turned_away(text: str) -> bool:
     return "FATAL:" in text and _NO_CONNECTION.search(text) is None
 
 
-def said_by(error: DBAPIError) -> str:
+def is_of_row(error: Exception) -> bool:
+    """Return whether a row is refused for its values, so that other rows may be written.
+
+    The connector itself raises ConnectException for a row that its table cannot hold, and drivers
+    raise UnicodeError for a text that is not valid Unicode.
+    """
+    if isinstance(error, IntegrityError | DataError | ConnectException | UnicodeError):
+        return True
+    original = error.orig if isinstance(error, DBAPIError) else None
+    return getattr(original, "sqlstate", None) in _OF_VALUES
+
+
+def said_by(error: Exception) -> str:
     """Return the database's message without the statement and its values, which SQLAlchemy adds."""
-    return " ".join(str(error.orig).split())
+    if isinstance(error, UnicodeError):
+        return f"a text is not valid Unicode: {error}"
+    return " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())

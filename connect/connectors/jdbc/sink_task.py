@@ -3,18 +3,19 @@
 Rows are written in the order of their records; one statement writes successive rows of the same
 shape. The transaction is committed when `put` returns, so offsets need no flush. If the database is
 unreachable, the worker puts the same records again, `max.retries` times. If errors are tolerated, a
-row that the database refuses for its values is reported, and the other rows are written.
+row that the database or its table refuses is reported, and the other rows are written.
 """
 
 import logging
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NoReturn
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from connect.connectors.jdbc.connection import engine_of
-from connect.connectors.jdbc.failures import may_pass, said_by
+from connect.connectors.jdbc.failures import is_of_row, may_pass, said_by
 from connect.connectors.jdbc.rows import Row, row_of
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
 from connect.connectors.jdbc.tables import Tables
@@ -47,14 +48,9 @@ class JdbcSinkTask(SinkTask):
             return
         pairs = list(self._rows(records))
         try:
-            self._write(pairs)
-        except (IntegrityError, DataError) as error:
-            self._forget()
-            if self.context.errant_record_reporter is None:
-                raise ConnectException(f"The database refuses a row: {said_by(error)}") from error
-            self._write_one_by_one(pairs)
+            self._attempt(pairs)
         except DBAPIError as error:
-            self._write_again(pairs, error)
+            self._attempt_again(pairs, error)
         except SQLAlchemyError as error:
             self._forget()
             raise ConnectException(f"The database cannot be written to: {error}") from error
@@ -88,7 +84,22 @@ class JdbcSinkTask(SinkTask):
                 self._tables.write(self._connection, rows[begin : begin + size])
         self._connection.commit()
 
-    def _write_again(self, pairs: list[Pair], error: DBAPIError) -> None:
+    def _attempt(self, pairs: list[Pair]) -> None:
+        """Write all rows; report those that are refused for their values, if that is tolerated.
+
+        Raise ConnectException for such a row otherwise, DBAPIError for any other failure.
+        """
+        try:
+            self._write(pairs)
+        except (DBAPIError, ConnectException, UnicodeError) as error:
+            if not is_of_row(error):
+                raise
+            self._forget()
+            if self.context.errant_record_reporter is None:
+                raise _refusal("a row", error) from error
+            self._write_one_by_one(pairs)
+
+    def _attempt_again(self, pairs: list[Pair], error: DBAPIError) -> None:
         """Write once more if the cached columns of the tables may be out of date.
 
         Raise RetriableException if a retry may succeed, ConnectException if not.
@@ -98,7 +109,7 @@ class JdbcSinkTask(SinkTask):
         if may_pass(error) or not was_known:
             self._try_again(error)
         try:
-            self._write(pairs)
+            self._attempt(pairs)
         except DBAPIError as again:
             self._forget()
             self._try_again(again)
@@ -107,16 +118,16 @@ class JdbcSinkTask(SinkTask):
         for pair in pairs:
             try:
                 self._write([pair])
-            except (IntegrityError, DataError) as error:
-                self._forget()
-                self._report(
-                    pair[0], ConnectException(f"The database refuses the row: {said_by(error)}")
-                )
             except DBAPIError as error:
                 self._forget()
-                self._try_again(error)
+                if not is_of_row(error):
+                    self._try_again(error)
+                self._report(pair[0], _refusal("the row", error))
+            except (ConnectException, UnicodeError) as error:
+                self._forget()
+                self._report(pair[0], _refusal("the row", error))
 
-    def _try_again(self, error: DBAPIError) -> None:
+    def _try_again(self, error: DBAPIError) -> NoReturn:
         """Raise RetriableException, or ConnectException if no retry is left."""
         said = f"The database cannot be written to: {said_by(error)}"
         if self._retries_left == 0 or not may_pass(error):
@@ -135,3 +146,9 @@ class JdbcSinkTask(SinkTask):
             connection.close()
         except SQLAlchemyError as error:
             log.info("connection was closed already error=%s", error)
+
+
+def _refusal(what: str, error: Exception) -> ConnectException:
+    if isinstance(error, ConnectException):
+        return error
+    return ConnectException(f"The database refuses {what}: {said_by(error)}")

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import types
+from sqlalchemy.dialects import postgresql
 
 from connect.connectors.jdbc.moments import moment_schema
 from connect.connectors.jdbc.zones import Zone, wall_at
@@ -61,6 +62,8 @@ class ReadColumn(NamedTuple):
 def column_of(column: "sa.Column[Any]", reading: Reading) -> ReadColumn:
     """Return the reader of a column; a type that Connect lacks is read as a string."""
     kind, optional = column.type, bool(column.nullable)
+    while isinstance(kind, postgresql.DOMAIN):
+        kind = kind.data_type
     # Read the stored value: SQLAlchemy would round SQLite's decimals and reformat JSON.
     raw = sa.type_coerce(column, types.NullType())
     found = _typed(kind, reading, optional=optional)
@@ -132,7 +135,10 @@ def _numeric(kind: "types.Numeric[Any]", mapping: str, *, optional: bool) -> tup
 
 def _decimal(value: Any) -> decimal.Decimal:
     """Return a number as a decimal; a float becomes the shortest decimal that equals it."""
-    found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    try:
+        found = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    except (decimal.InvalidOperation, TypeError):
+        raise ValueError("it is not a number, unlike its column's type") from None
     if not found.is_finite():
         raise ValueError("Connect has no decimal for it: use a query that casts it to text")
     return found
@@ -287,8 +293,13 @@ def writer_of(kind: "types.TypeEngine[Any]", dialect: str) -> Writer:
 
 
 def _for_sqlite(value: Any, zone: Zone) -> Any:
-    """Return a value in SQLite's format. Raise ConnectException if SQLite would round it."""
+    """Return a value in SQLite's format. Raise ConnectException if SQLite would change it."""
     match value:
+        case float() if value != value:
+            raise ConnectException(
+                "SQLite would store NaN as null: convert it to a string with the transformation "
+                "Cast, for a column of type TEXT"
+            )
         case decimal.Decimal():
             return _sqlite_number(value)
         case datetime.datetime():

@@ -1,7 +1,7 @@
 """The sink's tables: it reads their columns, creates and extends them, and writes rows."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -75,6 +75,7 @@ class Tables:
         if table is None:
             table = self._looked_at(connection, row)
         missing = [name for name in row.columns if name not in table.c]
+        _require_short(connection, row.table, missing)
         if missing:
             table = self._widened(connection, table, row, missing)
         self._known[row.table] = table
@@ -84,6 +85,7 @@ class Tables:
         schema, _, name = row.table.rpartition(".")
         if sa.inspect(connection).has_table(name, schema=schema or None):
             return _reflected(connection, name, schema or None)
+        _require_short(connection, row.table, (name,))
         if not self._parsed["auto.create"]:
             raise ConnectException(f"Table {row.table} is missing and auto-creation is disabled")
         columns = [
@@ -117,6 +119,17 @@ class Tables:
             connection.exec_driver_sql(statement)
         self._statements.clear()
         return _reflected(connection, table.name, table.schema)
+
+
+def _require_short(connection: sa.Connection, table: str, names: Iterable[str]) -> None:
+    """Raise ConnectException for a name that the database would cut, and then not find again."""
+    limit = connection.dialect.max_identifier_length
+    for name in names:
+        if len(name.encode("utf-8", "replace")) > limit:
+            raise ConnectException(
+                f"Table {table}: the database cuts names after {limit} bytes, so it cannot have "
+                f"{name}: rename it with table.name.format, RegexRouter or ReplaceField"
+            )
 
 
 _KEY = "millrace_key_"
@@ -155,6 +168,8 @@ def _reflected(connection: sa.Connection, name: str, schema: str | None) -> sa.T
     dialect = connection.dialect.name
     for column in table.columns:
         column.info[_KIND] = column.type
+        # The database fills in an identity; SQLAlchemy would ask for a type of integers.
+        column.autoincrement = False
         if dialect in ("postgresql", "sqlite") or isinstance(column.type, sa.JSON | sa.Uuid):
             # The database converts values itself: a string goes into a column of any type.
             column.type = sa.types.NullType()
@@ -173,17 +188,14 @@ def _column(
         kind = sa.String(256)
     default = None
     if schema.default is not None and schema.type.is_primitive:
-        literal = sa.literal(column_value(schema.default), kind)
-        default = literal.compile(
-            dialect=connection.dialect, compile_kwargs={"literal_binds": True}
-        ).string
+        default = sa.literal(column_value(schema.default), kind)
     return sa.Column(
         name,
         kind,
         primary_key=is_key,
         autoincrement=False,
         nullable=schema.optional and not is_key,
-        server_default=None if default is None else sa.text(default.replace(":", "\\:")),
+        server_default=default,
     )
 
 
