@@ -134,8 +134,8 @@ connect-sim: $(VENV)/.dev ## simulated Connect workers, killed, frozen, given up
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
 	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
 
-chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or SHARE=1, PIPELINE=1, SPARK=1)
-	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(SHARE),.share)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
+chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or SHARE=1, QUORUM=1, PIPELINE=1, SPARK=1)
+	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(SHARE),.share)$(if $(QUORUM),.quorum)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
 
 round-trips: $(VENV)/.dev ## random tables through connectors that are killed: make round-trips SEEDS=500
 	ROUND_TRIPS=$(SEEDS) $(BIN)/python -m pytest -q -n 0 -m '' tests/connect/test_round_trips*.py

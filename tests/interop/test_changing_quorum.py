@@ -1,4 +1,4 @@
-"""A quorum of real nodes whose voters are exchanged while topics are created: none is lost."""
+"""Real nodes: static voters become ones that change, and controllers move to other ports."""
 
 import time
 from collections.abc import Callable
@@ -11,61 +11,6 @@ from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
 from tests.lib.topic_creator import TopicCreator
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
-
-BROKER = 101
-LONGEST_PAUSE_SECONDS = 2.0
-
-
-def test_three_controllers_become_five_and_then_three_other_ones(tmp_path: Path) -> None:
-    with DynamicQuorum(tmp_path, [1, 2, 3, 4, 5, 6, BROKER]) as nodes:
-        del nodes.controller_ports[BROKER]
-        for node_id in nodes.controller_ports:
-            nodes.configure(node_id)
-        nodes.configure(BROKER, "broker")
-        first = ",".join(
-            f"{node_id}@127.0.0.1:{nodes.controller_ports[node_id]}:{directory}"
-            for node_id, directory in (
-                (1, "JEXY6aqzQY-32P5TStzaFg"),
-                (2, "MvDxzVmcRsaTz33bUuRU6A"),
-                (3, "07R5amHmR32VDA6jHkGbTA"),
-            )
-        )
-        for node_id in (1, 2, 3):
-            nodes.format(node_id, "--initial-controllers", first)
-            nodes.start(node_id)
-        for node_id in (4, 5, 6):
-            nodes.format(node_id, "--no-initial-controllers")
-        nodes.format(BROKER)
-        nodes.start(BROKER)
-        bootstrap = nodes.bootstrap_server(BROKER)
-        assert nodes.voters(bootstrap) == [1, 2, 3]
-        topics = TopicCreator(bootstrap)
-        topics.create_one()
-        topics.start()
-        for node_id in (4, 5):
-            nodes.start(node_id)
-            assert f"Added controller {node_id} with directory id" in nodes.add(bootstrap, node_id)
-        assert nodes.voters(bootstrap) == [1, 2, 3, 4, 5]
-        for node_id in (1, 2):
-            assert f"Removed  KRaft controller {node_id}" in nodes.remove(bootstrap, node_id)
-        nodes.start(6)
-        nodes.add(bootstrap, 6)
-        nodes.remove(bootstrap, 3)
-        assert nodes.voters(bootstrap) == [4, 5, 6]
-        for node_id in (1, 2, 3):
-            nodes.stop(node_id)
-            nodes.delete(node_id)
-        topics.end()
-        assert len(topics.created) > 20
-        assert topics.found() == set(topics.created)
-        longest = max(topics.pauses)
-        assert longest[0] < LONGEST_PAUSE_SECONDS, (longest, topics.pauses)
-        for node_id in (4, 5, 6, BROKER):
-            nodes.stop(node_id)
-        for node_id in (4, 5, 6, BROKER):
-            nodes.start(node_id)
-        assert topics.found() == set(topics.created)
-        assert nodes.voters(bootstrap) == [4, 5, 6]
 
 
 def test_a_running_quorum_of_static_voters_becomes_one_that_changes(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
+from broker.cli.admin.client import AdminClient
+from broker.cli.admin.cluster import describe_features
+from broker.cli.admin.settings import admin_settings
 from tests.lib.apache_kafka import kafka_libs, run_tool
 from tests.lib.apache_quorum import apache_node
 from tests.lib.dynamic_quorum import DynamicQuorum
@@ -37,6 +40,18 @@ def topics(bootstrap: str) -> set[str]:
     return {name for name in admin.list_topics(timeout=30).topics if not name.startswith("__")}
 
 
+def brokers(bootstrap: str) -> set[int]:
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    return set(admin.list_topics(timeout=30).brokers)
+
+
+def levels(bootstrap: str) -> dict[str, int]:
+    """Give the finalized level of each feature, as a broker tells it."""
+    with AdminClient(admin_settings(bootstrap, None, None)) as client:
+        found, _ = describe_features(client, None)
+    return {level.name: level.finalized for level in found}
+
+
 def is_up(bootstrap: str) -> bool:
     try:
         topics(bootstrap)
@@ -55,8 +70,7 @@ def quorum_of(tmp_path: Path, roles_of_ours: str) -> DynamicQuorum:
 def test_our_node_joins_a_quorum_of_apache_kafka_and_then_leads_it_alone(tmp_path: Path) -> None:
     libs = kafka_libs()
     with (
-        # A broker of ours supports no feature streams.version, which Apache Kafka's quorum has.
-        quorum_of(tmp_path, "controller") as nodes,
+        quorum_of(tmp_path, "broker,controller") as nodes,
         apache_node(libs, nodes, APACHE, "--standalone"),
     ):
         apache = nodes.bootstrap_server(APACHE)
@@ -66,6 +80,10 @@ def test_our_node_joins_a_quorum_of_apache_kafka_and_then_leads_it_alone(tmp_pat
         nodes.start(OURS)
         nodes.add(apache, OURS)
         assert nodes.voters(apache) == [APACHE, OURS]
+        # Our broker is registered at Apache Kafka's controller, with all features of its quorum.
+        ours = nodes.bootstrap_server(OURS)
+        assert brokers(ours) == brokers(apache) == {APACHE, OURS}
+        assert levels(ours) == levels(apache)
         create_topic(apache, "second")
         # The leader, which is Apache Kafka's, removes itself.
         assert "Removed  KRaft controller 1" in nodes.remove(apache, APACHE)
@@ -88,6 +106,8 @@ def test_a_node_of_apache_kafka_joins_our_quorum_and_then_leads_it_alone(tmp_pat
                 *(str(nodes.home(APACHE) / "server.properties"), "add-controller"),
             )
             assert added.returncode == 0, added.stderr
+            assert brokers(apache) == brokers(ours) == {APACHE, OURS}
+            assert levels(apache) == levels(ours)
             create_topic(ours, "second")
             removed = run_tool(
                 *(libs, TOOL, "--bootstrap-server", apache, "remove-controller"),

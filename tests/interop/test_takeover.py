@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import confluent_kafka
@@ -14,6 +12,7 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import describe_features
 from broker.cli.admin.settings import admin_settings
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
+from tests.lib.our_node import our_node
 from tests.lib.share_group_taken_over import ShareGroupTakenOver
 from tests.lib.streams_group_taken_over import StreamsGroupTakenOver
 from tests.lib.transactions_taken_over import TransactionsTakenOver
@@ -22,24 +21,6 @@ pytestmark = pytest.mark.interop
 
 TOPIC = "orders"
 BATCH = 20
-
-
-@contextmanager
-def our_node(folder: Path) -> Iterator[str]:
-    """Run our broker with the file that Apache Kafka was started with; gives its address."""
-    command = [sys.executable, "-m", "broker", "start", str(folder / "server.properties")]
-    with (
-        (folder / "ours.log").open("wb") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as node,
-    ):
-        try:
-            assert node.stdout is not None
-            ready = node.stdout.readline()
-            assert " ready on " in ready, (folder / "ours.log").read_text()
-            yield ready.rpartition(" ")[2].strip()
-        finally:
-            node.terminate()
-        assert node.wait(30) == 0, (folder / "ours.log").read_text()
 
 
 def create_topic(bootstrap: str) -> None:

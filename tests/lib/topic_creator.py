@@ -3,6 +3,7 @@
 import threading
 import time
 
+import confluent_kafka
 import confluent_kafka.admin
 
 
@@ -30,7 +31,12 @@ class TopicCreator(threading.Thread):
         began = time.monotonic()
         topic = confluent_kafka.admin.NewTopic(name, 1, 1)
         for created in self._admin.create_topics([topic], request_timeout=30).values():
-            created.result(30)
+            try:
+                created.result(30)
+            except confluent_kafka.KafkaException as error:
+                # A broker asks again when it has lost the controller, which had created it.
+                if error.args[0].code() != confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
         self.pauses.append((time.monotonic() - began, len(self.created)))
         self.created.append(name)
 

@@ -185,9 +185,6 @@ def validate(step: Step, context: RequestContext, request: StreamsGroupHeartbeat
         f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.": (
             request.member_epoch < STATIC_LEAVE_EPOCH
         ),
-        "If one task-type is non-null, all must be non-null.": (
-            any(each is not None for each in lists) and None in lists
-        ),
         "Topology can only be provided when (re-)joining.": (
             not is_joining and request.topology is not None
         ),
@@ -201,6 +198,9 @@ def validate(step: Step, context: RequestContext, request: StreamsGroupHeartbeat
             "WarmupTasks must be empty when (re-)joining.": request.warmup_tasks != [],
             "Topology must be non-null when (re-)joining.": request.topology is None,
         }
+    problems["If one task-type is non-null, all must be non-null."] = (
+        any(each is not None for each in lists) and None in lists
+    )
     for problem, is_so in problems.items():
         if is_so:
             raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
@@ -284,6 +284,8 @@ def group_of(
     is_other = step.shard.has_other_group(group_id, than=step.shard.groups)
     if request.member_epoch == JOIN_EPOCH and is_new and not is_other:
         return StreamsGroup(group_id), classic
+    if classic is None and not is_other:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
     return step.streams_group(group_id), None
 
 
