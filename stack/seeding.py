@@ -14,8 +14,10 @@ from typing import Any
 import aiohttp
 
 from common.process.log_lines import configure_logging
-from millrace.stack.plan import Plan, bootstrap_servers, url_of
+from millrace.security.access import read_client_file
+from millrace.stack.plan import Plan, bootstrap_servers, security_folder, url_of
 from millrace.stack.ports import REGISTRY
+from millrace.stack.security import client_file
 from rest_proxy.kafka.metadata import LATEST
 from rest_proxy.kafka.raw import SET, TOPIC_RESOURCE
 from rest_proxy.proxy import Proxy
@@ -28,6 +30,10 @@ async def seed(plan: Plan) -> None:
     """Create all seeds; raise RestError, aiohttp.ClientError."""
     registry_url = url_of(plan, REGISTRY)
     settings = {"bootstrap.servers": bootstrap_servers(plan), "schema.registry.url": registry_url}
+    folder = security_folder(plan)
+    if folder is not None:
+        client = read_client_file(client_file(folder))
+        settings |= {f"client.{name}": value for name, value in client.items()}
     proxy = Proxy.of(Settings.of(settings))
     try:
         await proxy.brokers.connect()

@@ -10,10 +10,12 @@ from typing import Any, Final
 from millrace.child_processes import Child
 from millrace.cluster_layout import node_settings, replication_settings
 from millrace.forked_process import STACK
+from millrace.security.access import VARIABLE
 from millrace.stack import programs
 from millrace.stack.place import Place
-from millrace.stack.plan import bootstrap_servers, url_of
+from millrace.stack.plan import bootstrap_servers, security_folder, url_of
 from millrace.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
+from millrace.stack.security import broker_file, client_file
 from millrace.stack.shown import ENDED, READY, STARTING
 from stack.page import Page
 
@@ -121,8 +123,13 @@ class Supervisor:
         return _Part(
             name,
             log_file,
-            environment=self._cluster() if is_broker else None,
+            environment=self._cluster() if is_broker else self._client(),
         )
+
+    def _client(self) -> dict[str, str]:
+        """Return the variable by which programs connect to secured brokers."""
+        folder = security_folder(self._plan)
+        return {} if folder is None else {VARIABLE: client_file(folder)}
 
     def _cluster(self) -> dict[str, str]:
         return {
@@ -158,9 +165,14 @@ class Supervisor:
             **replication_settings(self._plan["brokers"]),
             **SETTINGS,
         }
+        folder = security_folder(self._plan)
+        file = []
+        if folder is not None:
+            file = [broker_file(folder)]
+            settings["listeners"] = settings["listeners"].replace("PLAINTEXT://", "SASL_SSL://")
         overrides = (f"{key}={value}" for key, value in settings.items())
         arguments = (part for override in overrides for part in ("--override", override))
-        await self._run(name, "broker", "start", *arguments)
+        await self._run(name, "broker", "start", *file, *arguments)
 
     async def _start_rest_proxy(self, _: "asyncio.Future[Any]") -> None:
         servers = bootstrap_servers(self._plan)

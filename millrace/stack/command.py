@@ -20,7 +20,15 @@ from millrace.stack.options import (
     up_options,
 )
 from millrace.stack.place import Place, place_of
-from millrace.stack.plan import Plan, PlanError, environment_file, make_plan, remember_cluster
+from millrace.stack.plan import (
+    Plan,
+    PlanError,
+    environment_file,
+    make_plan,
+    remember_cluster,
+    security_folder,
+)
+from millrace.stack.security import make_security
 from millrace.stack.shown import READY, as_json, exports, table
 
 NOT_RUNNING = 3
@@ -60,6 +68,9 @@ def _start(options: UpOptions, place: Place) -> None:
     place.state_file.unlink(missing_ok=True)
     if options.is_ephemeral:
         shutil.rmtree(plan["data_folder"], ignore_errors=True)
+    folder = security_folder(plan)
+    if folder is not None:
+        make_security(folder)
     place.log_folder.mkdir(parents=True, exist_ok=True)
     place.write(place.plan_file, plan)
     remember_cluster(plan)

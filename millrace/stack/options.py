@@ -7,6 +7,7 @@ from pathlib import Path
 
 from millrace.command_parser import CommandParser
 from millrace.stack.ports import BROKER, PARTS
+from millrace.stack.security import SASL_SSL
 from millrace.stack.seeds import SeedError, Seeds, read_seeds, together
 
 MAX_BROKERS = 9
@@ -27,6 +28,8 @@ class UpOptions:
     seeds: Seeds
     wait_seconds: int
     is_json: bool
+    security: str
+    """sasl_ssl, or empty."""
 
 
 def up_parser() -> argparse.ArgumentParser:
@@ -46,6 +49,12 @@ def up_parser() -> argparse.ArgumentParser:
     parser.add_argument("--any-port", action="store_true", help="use free ports")
     parser.add_argument(
         "--offset-ports", type=int, default=0, metavar="N", help="add N to every port"
+    )
+    parser.add_argument(
+        "--security",
+        choices=[SASL_SSL],
+        default="",
+        help="brokers with TLS and a password; HTTP stays open on loopback",
     )
     parser.add_argument("--topics", type=Path, metavar="FILE", help="topics, as YAML")
     parser.add_argument(
@@ -97,6 +106,7 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         seeds=seeds,
         wait_seconds=told.wait,
         is_json=told.json,
+        security=told.security,
     )
 
 

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from millrace.cluster_layout import free_ports, initial_controllers, random_cluster_id
+from millrace.security.access import VARIABLE
 from millrace.stack.options import UpOptions
 from millrace.stack.place import Place, write_whole
 from millrace.stack.ports import (
@@ -18,6 +20,7 @@ from millrace.stack.ports import (
     taken,
     wanted_ports,
 )
+from millrace.stack.security import client_file, kcat_file
 
 Plan = dict[str, Any]
 _VARIABLES = {
@@ -33,6 +36,8 @@ class PlanError(Exception):
 
 def make_plan(options: UpOptions, place: Place) -> Plan:
     """Make all decisions before any program starts. Raise PlanError."""
+    if options.security and find_spec("cryptography") is None:
+        raise PlanError("--security: install millrace[security]")
     try:
         ports = wanted_ports(options.parts, options.brokers, options.offset)
     except ValueError as error:
@@ -64,6 +69,7 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         "controller_ports": _ports_of(controllers),
         "broker_http_ports": {str(number): next(others) for number in numbers},
         "seeds": options.seeds,
+        "security": options.security,
     }
 
 
@@ -126,6 +132,11 @@ def bootstrap_servers(plan: Plan) -> str:
     )
 
 
+def security_folder(plan: Plan) -> Path | None:
+    """Return the folder with the files of a secured stack; None for one without security."""
+    return Path(plan["folder"]) / "security" if plan.get("security") else None
+
+
 def url_of(plan: Plan, part: str) -> str:
     """Return the address of a part; empty if the stack lacks it."""
     port = plan["ports"].get(part)
@@ -141,9 +152,14 @@ def addresses(plan: Plan) -> dict[str, str]:
 def variables(plan: Plan) -> dict[str, str]:
     """Return the environment variables with the addresses, for clients."""
     urls = {_VARIABLES[part]: url_of(plan, part) for part in _VARIABLES}
+    folder = security_folder(plan)
+    files = (
+        {} if folder is None else {VARIABLE: client_file(folder), "KCAT_CONFIG": kcat_file(folder)}
+    )
     return {
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(plan),
         **{name: url for name, url in urls.items() if url},
+        **files,
     }
 
 

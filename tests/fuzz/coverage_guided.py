@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of the decoders and every handler, with Atheris, in its own process.
 
-    python -m tests.fuzz.coverage_guided SECONDS SEED
+    python -m tests.fuzz.coverage_guided SECONDS SEED [--before-authentication]
 
 It starts with a valid request of every API and version, keeps inputs that reach new code, and
 mutates them: by structure if they decode, else by bytes. Atheris exists for Linux only.
@@ -20,9 +20,10 @@ with atheris.instrument_imports(include=["broker"]):
     from tests.fuzz.in_process import Finding, InProcessNode, in_process_node
 
 from tests.fuzz.mutations import copied, is_harmless, mutate_bytes, mutate_message
-from tests.fuzz.valid_requests import APIS, Recorded, valid_requests
+from tests.fuzz.valid_requests import APIS, TOKENS, Recorded, valid_requests
 
-LISTENERS = list(APIS)
+BEFORE_AUTHENTICATION = "--before-authentication"
+LISTENERS = list(TOKENS if BEFORE_AUTHENTICATION in sys.argv else APIS)
 MAX_FRAME_BYTES = 20_000
 
 
@@ -47,9 +48,10 @@ def main(seconds: int, seed: int) -> None:
 
 def _write_corpus(folder: Path, node: InProcessNode) -> None:
     for number, request in enumerate(valid_requests(node.world)):
-        (folder / f"{number:04d}").write_bytes(
-            bytes([LISTENERS.index(request.listener)]) + request.frame()
-        )
+        if request.listener in LISTENERS:
+            (folder / f"{number:04d}").write_bytes(
+                bytes([LISTENERS.index(request.listener)]) + request.frame()
+            )
 
 
 def _try(node: InProcessNode, data: bytes) -> None:

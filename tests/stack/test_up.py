@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from millrace.security.jaas import parse_jaas
+from millrace.security.properties import parse_properties
+from millrace.security.translation import librdkafka_security
 from tests.lib.process_tree import processes_below
 from tests.lib.rest_calls import JSON, RestCalls, records_type
 from tests.lib.waiting import until
@@ -220,6 +223,28 @@ def command_of(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
         return ""
+
+
+def test_a_secured_stack_lets_in_who_has_its_file(millrace: Command, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.yaml"
+    seeds.write_text("topics: [lines]\n")
+    told = ("--security", "sasl_ssl", "--only", "broker,registry", "--seed", str(seeds))
+    shown = millrace.up(*told)["environment"]
+    servers, file = shown["KAFKA_BOOTSTRAP_SERVERS"], shown["MILLRACE_COMMAND_CONFIG"]
+    assert Path(file).stat().st_mode & 0o077 == 0
+    where = ("topics", "--bootstrap-server", servers, "--list", "--command-config")
+    assert "lines" in millrace(*where, file).stdout
+    wrong = tmp_path / "wrong.properties"
+    password = parse_jaas(parse_properties(Path(file).read_text())["sasl.jaas.config"]).options
+    wrong.write_text(Path(file).read_text().replace(password["password"], "another"))
+    assert millrace(*where, str(wrong)).returncode != 0
+    client = librdkafka_security(parse_properties(Path(file).read_text()))
+    kcat = Path(shown["KCAT_CONFIG"]).read_text()
+    assert kcat == "".join(f"{name}={value}\n" for name, value in client.items())
+    assert millrace("down").returncode == 0
+    again = millrace.up(*told)["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
+    listed = millrace("topics", "--bootstrap-server", again, "--list", "--command-config", file)
+    assert "lines" in listed.stdout, "the same user after a restart"
 
 
 def test_two_ups_at_the_same_moment_are_one_stack(millrace: Command) -> None:

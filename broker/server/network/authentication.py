@@ -75,8 +75,8 @@ class AuthenticatingSink:
         self._sink = sink
         self._limits = limits
         self._clock = clock
-        self._ends_at_ms = 0
-        """When the session ends if `connections.max.reauth.ms` is set."""
+        self._ends_at_ms: int | None = None
+        """When the session ends; None: never."""
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Answer the requests of authentication, and all others once it is complete."""
@@ -84,7 +84,7 @@ class AuthenticatingSink:
             return self._authenticating(connection, frame)
         if _read_api_key(frame)[0] in SASL_APIS:
             return self._sasl_request(connection, frame)
-        if self._limits.max_session_ms and self._clock.now_ms() >= self._ends_at_ms:
+        if self._ends_at_ms is not None and self._clock.now_ms() >= self._ends_at_ms:
             self._close(connection, "the session has ended")
             return None
         return self._sink.on_frame(connection, frame)
@@ -176,17 +176,19 @@ class AuthenticatingSink:
                 principal=principal, is_by_token=self._session.is_by_token
             )
             connection.max_frame_bytes = self._limits.max_frame_bytes
-            self._ends_at_ms = self._clock.now_ms() + self._lifetime_ms()
+            lifetime_ms = self._lifetime_ms()
+            self._ends_at_ms = self._clock.now_ms() + lifetime_ms if lifetime_ms else None
 
     def _lifetime_ms(self) -> int:
-        """Return how long the session lasts: at most as long as a token; 0 for no limit.
+        """Return how long the session lasts, at most as long as its token; 0: without limit.
 
-        As in Kafka, the end of a token ends no session if `connections.max.reauth.ms` is 0.
+        As in Kafka, a session ends with its token also if `connections.max.reauth.ms` is 0.
         """
-        lifetime_ms, expires_at_ms = self._limits.max_session_ms, self._session.expires_at_ms
-        if not lifetime_ms or expires_at_ms is None:
-            return lifetime_ms
-        return max(1, min(lifetime_ms, expires_at_ms - self._clock.timestamp_ms()))
+        longest_ms, expires_at_ms = self._limits.max_session_ms, self._session.expires_at_ms
+        if expires_at_ms is None:
+            return longest_ms
+        token_ms = max(1, expires_at_ms - self._clock.timestamp_ms())
+        return min(longest_ms, token_ms) if longest_ms else token_ms
 
     def _refused(self, connection: Connection, refusal: list[Part], why: str) -> Making:
         """Send a refusal after the delay, and close the connection behind it."""

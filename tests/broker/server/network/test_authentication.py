@@ -26,7 +26,7 @@ HANDSHAKE = SaslHandshakeRequest(mechanism="PLAIN")
 class Client:
     """A connection's other end, with everything that the sink works on in its hands."""
 
-    def __init__(self, max_session_ms: int = 0) -> None:
+    def __init__(self, max_session_ms: int = 0, expires_at_ms: int | None = None) -> None:
         self.passed_on: list[bytes] = []
         self.later: list[tuple[float, Any]] = []
         self.now = 0.0
@@ -39,7 +39,13 @@ class Client:
             call_soon=lambda call: self.later.append((0.0, call)),
         )
         sink: Any = SimpleNamespace(on_frame=self._take)
-        session = SaslSession(["PLAIN"], lambda name: PlainServer({"alice": "a", "bob": "b"}))
+
+        def server(_: str) -> PlainServer:
+            made = PlainServer({"alice": "a", "bob": "b"})
+            made.expires_at_ms = expires_at_ms
+            return made
+
+        session = SaslSession(["PLAIN"], server)
         limits = SessionLimits(5000, 100, max_session_ms)
         clock: Any = SimpleNamespace(
             now_ms=lambda: int(self.now * 1_000), timestamp_ms=lambda: int(self.now * 1_000)
@@ -157,6 +163,23 @@ def test_a_session_ends_and_can_be_renewed_before() -> None:
     client.now = 1.8
     assert client.send(frame) == b"passed on"
     client.now = 1.9
+    assert client.send(frame) is None
+    assert client.is_closed
+
+
+@pytest.mark.parametrize(
+    ("max_session_ms", "expires_at_ms", "lifetime_ms"),
+    [(0, 500, 500), (1_000, 500, 500), (300, 500, 300), (0, -20_000, 1)],
+)
+def test_a_session_ends_with_the_token_that_began_it(
+    max_session_ms: int, expires_at_ms: int, lifetime_ms: int
+) -> None:
+    """As in Kafka, also if `connections.max.reauth.ms` is 0."""
+    client = Client(max_session_ms, expires_at_ms)
+    assert client.authenticate().session_lifetime_ms == lifetime_ms
+    frame = encode_request(3, 9, 7, "c", MetadataRequest(topics=[]))[4:]
+    assert client.send(frame) == b"passed on"
+    client.now = lifetime_ms / 1_000
     assert client.send(frame) is None
     assert client.is_closed
 
