@@ -375,7 +375,14 @@ def test_a_member_above_its_quota_acknowledges_and_acquires_nothing(group: Group
 # --- transactions ---
 
 
-def transact(broker: LocalBroker, topic: str, values: list[bytes], *, is_commit: bool) -> None:
+def transact(
+    broker: LocalBroker,
+    topic: str,
+    values: list[bytes],
+    *,
+    is_commit: bool,
+    is_batch_each: bool = False,
+) -> None:
     producer = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"t-{uuid4()}"}
     )
@@ -383,6 +390,8 @@ def transact(broker: LocalBroker, topic: str, values: list[bytes], *, is_commit:
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=1)
+        if is_batch_each:
+            producer.flush(30)
     producer.flush(30)
     if is_commit:
         producer.commit_transaction(30)
@@ -408,6 +417,20 @@ def test_records_of_an_aborted_transaction(group: Group, isolation: str) -> None
     first = acquired(response)[1][0][0]
     assert errors(member.acknowledge({1: [(first, 6, ACCEPT)]})) == [(1, 0)]
     assert acquired(member.fetch(max_wait_ms=0)) == {}
+
+
+def test_a_member_does_not_wait_beside_a_long_aborted_transaction(group: Group) -> None:
+    set_group(group, "share.isolation.level", "read_committed")
+    count, wait_ms = 40, 5_000
+    lost = [b"x" * 1_000] * count
+    transact(group.broker, group.topic, lost, is_commit=False, is_batch_each=True)
+    transact(group.broker, group.topic, [b"kept"], is_commit=True)
+    member = group.member()
+    began, found = time.monotonic(), member.fetch([1], max_bytes=2_000, max_wait_ms=wait_ms)
+    while not acquired(found):
+        found = member.fetch(max_bytes=2_000, max_wait_ms=wait_ms)
+    assert acquired(found)[1][0][0] == count, "the marker comes after what was aborted"
+    assert time.monotonic() - began < wait_ms / 1000, "no fetch waited for its whole time"
 
 
 def test_an_open_transaction_holds_back_a_group_that_reads_committed(group: Group) -> None:

@@ -4,6 +4,7 @@ from broker.coordinator.share_state import requests as coordinator_requests
 from broker.coordinator.share_state.batches import combined
 from broker.coordinator.share_state.state import SharePartition as StoredSharePartition
 from broker.server.network.later import happened
+from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.share.led_share_partition import LedSharePartition
 from broker.share import share_partition
 from broker.share.acquisition import Acquisition
@@ -109,6 +110,29 @@ def a_throttled_read_takes_nothing(patch):
     patch.setattr(Acquisition, "_throttled", lambda acquisition, run, count: 0)
 
 
+def records_that_come_back_wake_nobody(patch):
+    patch.setattr(LedSharePartition, "wake", lambda led: None)
+
+
+def a_lock_that_ends_wakes_nobody(patch):
+    real, wake = LedSharePartition._on_timer, LedSharePartition.wake
+
+    def silent(led):
+        led_class = type(led)
+        led_class.wake = lambda led: None
+        try:
+            real(led)
+        finally:
+            led_class.wake = wake
+
+    patch.setattr(LedSharePartition, "_on_timer", silent)
+
+
+def only_the_first_who_waits_is_woken(patch):
+    real = ParkedFetches.wake
+    patch.setattr(ParkedFetches, "wake", lambda parked, fetches: real(parked, list(fetches)[:1]))
+
+
 MUTATIONS = [
     what_is_being_written_may_be_acknowledged,
     records_of_others_may_be_acknowledged,
@@ -123,4 +147,7 @@ MUTATIONS = [
     a_late_write_moves_the_stored_start_back,
     holes_of_a_read_are_available,
     a_throttled_read_takes_nothing,
+    records_that_come_back_wake_nobody,
+    a_lock_that_ends_wakes_nobody,
+    only_the_first_who_waits_is_woken,
 ]

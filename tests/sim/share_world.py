@@ -3,8 +3,9 @@
 The share-partitions are those of the shell (`LedSharePartition`, `StatePersister`), on virtual time
 and a network that loses, repeats and delays. Members fetch from the node that they take for the
 leader, acknowledge some of what they got in all ways, renew locks, forget records until their lock
-ends, and lose their connections. Leaders change: the old one goes on until it hears of it. Share
-coordinators crash. Partitions grow, with aborted transactions and holes, and records are deleted.
+ends, wait for records, and lose their connections. Leaders change: the old one goes on until it
+hears of it. Share coordinators crash. Partitions grow, with aborted transactions and holes, and
+records are deleted.
 
 Checked after every event:
 
@@ -15,6 +16,7 @@ Checked after every event:
 - The delivery count of a record grows by one with each delivery of one leader, up to the limit.
 - Nothing without a record is delivered.
 - A start offset and an end offset never fall, and the ranges in flight lie side by side.
+- No fetch waits while there are records for it (`WaitingMembers`).
 
 At the end the faults stop, the members accept everything, and every record must be finished.
 """
@@ -40,6 +42,7 @@ from tests.sim.replica_cluster import NoProgress
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_coordinators import LISTENER, ShareCoordinators, Weather
 from tests.sim.share_loop import VirtualClock, VirtualLoop
+from tests.sim.share_waiting import WaitingMembers
 
 STEP_COUNT = 300
 NODES = [1, 2, 3]
@@ -102,6 +105,7 @@ class ShareWorld:
         self.coordinators = ShareCoordinators(self.scheduler, NODES, {TOPIC_ID: PARTITION_COUNT})
         self.logs = [Log(number, self.random.choice(NODES)) for number in range(PARTITION_COUNT)]
         self.policy = POLICY
+        self.waiting = WaitingMembers(self.scheduler)
         self._parts = {node_id: self._make_parts() for node_id in NODES}
         self.leaders: dict[tuple[int, int], Leader] = {}
         """By node and partition."""
@@ -126,7 +130,7 @@ class ShareWorld:
             loop,
             clock,
             persister,
-            cast(Any, None),
+            self.waiting.parked,
             cast(Any, None),
             ShareMetrics(),
             settings_of=lambda group_id: ShareGroupSettings(self.policy, Reset.EARLIEST),
@@ -148,8 +152,10 @@ class ShareWorld:
     def step(self) -> None:
         roll, log = self.random.random(), self.random.choice(self.logs)
         member_id = self.random.choice(MEMBERS)
-        if roll < 0.40:
+        if roll < 0.32:
             self.fetch(log, member_id)
+        elif roll < 0.40:
+            self.wait(log, member_id)
         elif roll < 0.75:
             self.acknowledge(log, member_id)
         elif roll < 0.80:
@@ -182,6 +188,7 @@ class ShareWorld:
                 log.without_record.update(range(log.end_offset, end_offset))
             log.batches.append(LogBatch(log.end_offset, end_offset, is_aborted))
             log.end_offset = end_offset
+        self.waiting.on_produced(log.number)
 
     def delete_records(self, log: Log) -> None:
         last = max(log.batches[-1].base_offset, log.start_offset)
@@ -218,6 +225,7 @@ class ShareWorld:
             partition = SimpleNamespace(
                 leader=SimpleNamespace(leader_epoch=log.leader_epoch),
                 log=log,
+                parked={},
                 topic_partition=TopicPartition("jobs", log.number),
             )
             # The log is one for all: its start is seen by every node at once.
@@ -229,7 +237,16 @@ class ShareWorld:
 
     def fetch(self, log: Log, member_id: str) -> int:
         leader = self.leader_of(log)
-        if leader is None or leader.led.share is None:
+        return 0 if leader is None else self.fetch_from(leader, log, member_id)
+
+    def wait(self, log: Log, member_id: str) -> None:
+        """Let a member wait, if there is nothing for it at once."""
+        leader = self.leader_of(log)
+        if leader is not None and not self.fetch_from(leader, log, member_id):
+            self.waiting.wait(leader.led, partial(self.fetch_from, leader, log, member_id))
+
+    def fetch_from(self, leader: Leader, log: Log, member_id: str) -> int:
+        if leader.led.share is None:
             return 0
         led, share = leader.led, leader.led.share
         led.follow_log_start()
@@ -243,6 +260,9 @@ class ShareWorld:
             is_record_limit=self.random.random() < 0.3,
         )
         acquired = led.acquire(demand, log.read(position))
+        while not acquired and share.next_fetch_offset() > position and led.has_records():
+            position = share.next_fetch_offset()  # All of the read was aborted.
+            acquired = led.acquire(demand, log.read(position))
         for piece in acquired:
             self._note_acquired(log, leader, member_id, piece)
         return len(acquired)
@@ -353,6 +373,7 @@ class ShareWorld:
     # --- checks ---
 
     def check(self) -> None:
+        self.waiting.check()
         for (_, number), leader in self.leaders.items():
             share, log = leader.led.share, self.logs[number]
             if share is None:
@@ -414,3 +435,7 @@ class _LogOf:
     @property
     def log_start_offset(self) -> int:
         return self._log.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log.end_offset

@@ -29,7 +29,7 @@ from broker.server.handlers.share.share_read import ShareRead, Wanted
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
-from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
+from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.share.acknowledging import (
     Acknowledging,
     Batches,
@@ -39,6 +39,7 @@ from broker.server.share.acknowledging import (
 )
 from broker.server.share.admission import Admission, denial
 from broker.server.share.log_slice import NO_RECORDS
+from broker.server.share.parked_share_fetch import ParkedShareFetch
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Demand
 from broker.share.session import FINAL_EPOCH, FIRST_EPOCH, PartitionKey, SessionKey, ShareSession
@@ -170,12 +171,11 @@ class ShareFetch:
         has_time = request.max_wait_ms > 0
         if read.run(is_final=not has_time) or not has_time:
             return
-        parked = ParkedFetch(
+        parked = ParkedShareFetch(
             self._parked_fetches,
-            [*read.partitions, *read.led.values()],
+            list(read.led.values()),
             request.min_bytes,
             is_read_committed=read.reads_committed,
-            is_patient=request.min_bytes > 1,
         )
         self._parked_fetches.park(parked, request.max_wait_ms)
         while True:

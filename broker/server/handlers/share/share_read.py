@@ -15,9 +15,9 @@ from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition
 from broker.server.share.led_share_partition import LedSharePartition, LedState
-from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, LogSlice, slice_of
+from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, LogSlice, Part, slice_of
 from broker.server.share.share_partitions import SharePartitions
-from broker.share.acquisition import Demand
+from broker.share.acquisition import Acquired, Demand
 from broker.share.session import PartitionKey
 
 KNOWN_TO_CLIENTS = frozenset(
@@ -36,6 +36,8 @@ KNOWN_TO_CLIENTS = frozenset(
 
 
 PARTITIONS_PER_STEP = 64
+READS_AT_ONCE = 8
+"""The reads of one share-partition for one answer, if those before give no record."""
 
 
 class Wanted(NamedTuple):
@@ -61,11 +63,6 @@ class ShareRead:
         self._is_enough = False
         """True if there is something to answer at once."""
         self.reads_committed = shares.settings_of(group_id).reads_committed
-
-    @property
-    def partitions(self) -> list[Partition]:
-        """The partitions whose growth this fetch waits for."""
-        return [led.partition for led in self.led.values()]
 
     def open(self, keys: Sequence[PartitionKey]) -> Steps[None]:
         """Find the share-partitions, a number in each step; a new one begins to load.
@@ -143,9 +140,7 @@ class ShareRead:
         """Acquire records of one share-partition; return how many."""
         led, began = self.led[key], monotonic_seconds()
         try:
-            found = self._read(led, max_bytes, most)
-            acquired = led.acquire(self._wanted.demand._replace(max_records=most), found.batches)
-            records = found.records(acquired)
+            acquired, records = self._read_on(led, max_bytes, most)
         except (KafkaError, CorruptBatch, OSError) as error:
             self.refuse(key, self._refusal_of(led, error))
             self._is_enough = True
@@ -165,6 +160,27 @@ class ShareRead:
             ],
         )
         return sum(end - start for start, end, _ in acquired)
+
+    def _read_on(
+        self, led: LedSharePartition, max_bytes: int, most: int
+    ) -> tuple[list[Acquired], Part]:
+        """Read until there is something to acquire, over aborted transactions and holes.
+
+        After some reads without a record the member is answered, and asks again: it must not wait
+        beside records, for nothing would wake it.
+        """
+        demand = self._wanted.demand._replace(max_records=most)
+        assert led.share is not None, led.key
+        for _ in range(READS_AT_ONCE):
+            position = led.share.next_fetch_offset()
+            found = self._read(led, max_bytes, most)
+            acquired = led.acquire(demand, found.batches)
+            if acquired:
+                return acquired, found.records(acquired)
+            if led.share.next_fetch_offset() == position or not led.has_records():
+                return [], NO_RECORDS
+        self._is_enough = True
+        return [], NO_RECORDS
 
     def _refusal_of(
         self, led: LedSharePartition, error: KafkaError | CorruptBatch | OSError
