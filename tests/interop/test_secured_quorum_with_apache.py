@@ -103,8 +103,9 @@ class Clients:
 
     def create_topic(self, node_id: int) -> None:
         """Create a topic of two partitions; each broker leads one of them."""
-        assigned = NewTopic("t", replica_assignment=[[APACHE, OURS], [OURS, APACHE]])
-        AdminClient(self.settings(node_id)).create_topics([assigned])["t"].result(60)
+        assigned = NewTopic("t", 2, replica_assignment=[[APACHE, OURS], [OURS, APACHE]])
+        admin = AdminClient(self.settings(node_id))
+        admin.create_topics([assigned])["t"].result(60)
         until(lambda: self._leaders(node_id) == {APACHE, OURS})
 
     def _leaders(self, node_id: int) -> set[int]:
