@@ -28,6 +28,7 @@ from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
 from mirror.mirror_maker_settings import MirrorMakerSettings, Pair
 from mirror.one_copy import copy_once, ranges, verify
+from mirror.own_secrets import OwnSecrets
 from mirror.status import flow_status, status_body, status_lines
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}
@@ -103,6 +104,7 @@ async def serve(options: argparse.Namespace) -> int:
     check_listener(security, listener or security.scheme)
     host, _ = address(listener)
     plugins = find_plugins([])
+    plugins.add(OwnSecrets)
     flows = [FlowWorker(pair, told, plugins, host) for pair in pairs]
     wanted = await asyncio.to_thread(ranges, told, pairs) if options.once else []
     front = Front(listener, flows, security)

@@ -21,6 +21,7 @@ from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
 from millrace.connect.errors import ConnectException
 from mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
+from mirror.own_secrets import provider_settings, without_secrets
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +38,18 @@ class FlowWorker:
         self.pair = pair
         self.cluster: Cluster | None = None
         self._plugins = plugins
-        worker = {**told.worker(pair), "listeners": f"http://{host}:0"}
-        self._settings = WorkerSettings.of(worker, is_distributed=True)
         configs = [told.connector(pair, name) for name in CONNECTORS]
         if (back := told.beats_back(pair)) is not None:
             # First, so that the source has a heartbeats topic before its topics are listed.
             configs.insert(0, back)
-        self.connectors: dict[str, Mapping[str, str]] = {each["name"]: each for each in configs}
         for config in configs:
             require_valid(validate(plugins, config))
+        self.connectors: dict[str, Mapping[str, str]] = {
+            each["name"]: without_secrets(each) for each in configs
+        }
+        worker = {**told.worker(pair), "listeners": f"http://{host}:0"}
+        worker |= provider_settings(worker, configs)
+        self._settings = WorkerSettings.of(worker, is_distributed=True)
 
     @property
     def is_ready(self) -> bool:

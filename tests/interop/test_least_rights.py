@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,12 +27,19 @@ from tests.lib.programs_with_rights import (
     watch_as_the_demo,
 )
 from tests.lib.right_trials import Start, Trials
-from tests.lib.secured_broker import Decision, SecuredBroker, unneeded
+from tests.lib.secured_broker import Decision, SecuredBroker, password_of, unneeded
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
-Lived = tuple[dict[str, list[Decision]], dict[str, list[str]]]
+
+class Lived(NamedTuple):
+    """What became of orders, of programs without a right, and what was logged meanwhile."""
+
+    decided: dict[str, list[Decision]]
+    superfluous: dict[str, list[str]]
+    logs: dict[str, str]
+
 
 PIPELINE = (
     *("orders", "fraud", "inventory", "order-details", "aggregator", "payments", "email"),
@@ -75,13 +82,14 @@ def lived(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Li
         broker.log_decisions("INFO")
         trials = Trials(broker, folder)
         superfluous = _try_beside(trials, run, file_of) | _try_services(trials, run)
-    return found, superfluous
+        logs = {file.name: file.read_text() for file in folder.glob("*.log")}
+    return Lived(found, superfluous, {**logs, "the broker": broker.broker.log()})
 
 
 @pytest.fixture(scope="module")
 def decided(lived: Lived) -> dict[str, list[Decision]]:
     """What was decided about each program while orders went through all of them."""
-    return lived[0]
+    return lived.decided
 
 
 def _let_orders_through(run: Pipeline) -> None:
@@ -211,4 +219,14 @@ def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
 
 @pytest.mark.parametrize("program", [*PIPELINE, *BESIDE])
 def test_a_program_fails_with_one_right_fewer(lived: Lived, program: str) -> None:
-    assert lived[1][program] == []
+    assert lived.superfluous[program] == []
+
+
+def test_no_secret_of_a_client_and_no_token_is_logged(lived: Lived) -> None:
+    assert len(lived.logs) > len(PIPELINE)
+    secrets = {password_of(program) for program in programs()}
+    for name, text in lived.logs.items():
+        assert text, name
+        assert not any(secret in text for secret in secrets), name
+        # How every signed JWT begins.
+        assert "eyJ" not in text, name

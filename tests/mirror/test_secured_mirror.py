@@ -147,6 +147,14 @@ def test_the_mirror_was_denied_nothing_and_needs_every_right(mirrored: Mirrored)
         assert unneeded(decisions, programs()[name]) == []
 
 
+def test_no_password_is_in_what_the_target_stores(mirrored: Mirrored) -> None:
+    """In the topic of the connectors' configurations stands where a password is to be found."""
+    folder = mirrored.target.broker.data_folder
+    stored = b"".join(file.read_bytes() for file in folder.glob("mm2-*/*.log"))
+    assert b"${mirror:MirrorSourceConnector:source.cluster.sasl.jaas.config}" in stored
+    assert b"mirror-secret" not in stored
+
+
 def test_no_password_is_in_its_log(mirrored: Mirrored) -> None:
     text = mirrored.log.read_text()
     assert "mirror-secret" not in text
