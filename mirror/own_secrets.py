@@ -1,7 +1,7 @@
 """Keeps the secrets of mm2.properties out of the topic with the connectors' configurations.
 
-Whoever may read that topic in the target would know the password of the source. In the topic stands
-`${mirror:CONNECTOR:SETTING}`; the worker of each process takes the value from its own file.
+Every reader of that topic in the target would know the password of the source. The topic has
+`${mirror:CONNECTOR:SETTING}` instead; the worker of each process takes the value from its own file.
 """
 
 from collections.abc import Iterable, Mapping
