@@ -49,9 +49,20 @@ class Steps:
         """
         try:
             return step(*given)
-        # A plugin may raise anything; the code below decides whether it is tolerated.
-        except Exception as raised:  # noqa: BLE001
-            error = raised
+        # A plugin may raise anything; `after` decides whether it is tolerated.
+        except Exception as error:  # noqa: BLE001
+            return self.after(error, stage, of, about, step, *given)
+
+    def after(
+        self,
+        error: Exception,
+        stage: Stage,
+        of: type,
+        about: Any,
+        step: Callable[..., Any],
+        *given: Any,
+    ) -> Any:
+        """Return the result of a step that has failed once, or SKIPPED, as `take` does."""
         operation = self.tolerance.begin(stage, of, now_ms())
         while True:
             match operation.failed(error, now_ms(), randrange):
