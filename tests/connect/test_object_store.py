@@ -483,3 +483,37 @@ def test_what_the_original_has_and_this_has_not_is_refused_with_a_sentence() -> 
     }
     with pytest.raises(ConfigException, match="files contain only values"):
         ObjectStoreSinkConnector().start({**told, "store.kafka.keys": "true"})
+
+
+LONG = Schema.struct({"f": Schema.string()})
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "\ud800"])
+def test_a_folder_that_no_store_has_costs_no_other_record(tmp_path: Path, text: str) -> None:
+    """Repeated for ever as if the store were away, it would stop the whole task."""
+    told = {"partitioner.class": "FieldPartitioner", "partition.field.name": "f"}
+    told |= {"format.class": "JsonFormat", "flush.size": "1", "store.url": tmp_path.as_uri()}
+    task = ObjectStoreSinkTask()
+    side = started_sink(task, told, tolerates=True)
+    task.open([AT])
+    values = ("a", text, "b")
+    task.put([sink_record(n, n, Struct(LONG, {"f": each})) for n, each in enumerate(values)])
+    assert [record.kafka_offset for record, _ in side.reported] == [1]
+    assert [Path(name).parent.name for name in names(tmp_path)] == ["f=a", "f=b"]
+    assert task.pre_commit({AT: 3}) == {AT: 3}
+
+
+def test_a_topic_whose_name_leaves_no_room_is_refused_in_words(tmp_path: Path) -> None:
+    task, _ = task_in(tmp_path, format_class="JsonFormat", flush_size="1")
+    with pytest.raises(DataException, match="path is longer than the store allows"):
+        task.put([sink_record(0, 0, order(0), topic="t" * 249)])
+
+
+@pytest.mark.parametrize("name", ["a b", "1a", "é", "a-b"])
+def test_names_that_readers_of_avro_refuse_are_refused(tmp_path: Path, name: str) -> None:
+    inner = Schema.struct({name: Schema.int32()}, name="Inner")
+    outer = Schema.struct({"many": Schema.array(inner)}, name="Outer")
+    task, _ = task_in(tmp_path, format_class="AvroFormat", flush_size="1")
+    value = Struct(outer, {"many": [Struct(inner, {name: 1})]})
+    with pytest.raises(DataException, match="does not allow the name of the field"):
+        task.put([sink_record(0, 0, value)])

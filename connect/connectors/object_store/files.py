@@ -14,6 +14,12 @@ from connect.connectors.object_store.settings import TIMED, extractor, short
 from connect.connectors.object_store.times import Clock, timestamp_of
 from millrace.connect import DataException, Schema, SinkRecord
 
+UNFINISHED = ".unfinished"
+"""The extension of a file that is being written, which keeps it from readers of *.parquet."""
+MOST_PATH_BYTES = 1024
+"""The longest key of S3."""
+MOST_NAME_BYTES = 255 - len(UNFINISHED)
+SHOWN_CHARACTERS = 100
 EXTENSIONS = {"ParquetFormat": ".parquet", "AvroFormat": ".avro", "JsonFormat": ".json"}
 
 
@@ -101,6 +107,8 @@ class FileSettings:
         self._folder = parsed["topics.dir"].strip("/")
         self._width: int = parsed["filename.offset.zero.pad.width"]
         self._extension = _extension(parsed)
+        is_folder = parsed["store.url"].startswith("file:")
+        self._most_name_bytes = MOST_NAME_BYTES if is_folder else MOST_PATH_BYTES
 
     def place(self, record: SinkRecord) -> tuple[str, int]:
         """Return a record's folder, and its time if a setting needs it."""
@@ -115,10 +123,19 @@ class FileSettings:
         return f"{topic}+{partition}+"
 
     def path(self, record: SinkRecord, folder: str) -> str:
-        """Return the path of a file by its first record's topic, partition and offset."""
+        """Return the path of a file by its first record's topic, partition and offset.
+
+        Raise DataException for a path that is too long for the store.
+        """
         prefix = self.prefix(record.original_topic, record.original_kafka_partition)
         offset = str(record.original_kafka_offset).zfill(self._width)
-        return f"{folder}/{prefix}{offset}{self._extension}"
+        path = f"{folder}/{prefix}{offset}{self._extension}"
+        longest = max(len(name.encode()) for name in path.split("/"))
+        if len(path.encode()) > MOST_PATH_BYTES or longest > self._most_name_bytes:
+            raise DataException(
+                f"The file's path is longer than the store allows: {path[:SHOWN_CHARACTERS]}"
+            )
+        return path
 
     def ends_before(self, file: File, record: SinkRecord, time_ms: int) -> bool:
         """Return whether a record needs a new file: its schema differs, or it is too much later."""

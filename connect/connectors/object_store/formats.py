@@ -1,6 +1,7 @@
 """Serialize files: Parquet, Avro container files, JSON lines, or unchanged bytes."""
 
 import gzip
+import re
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, Final
@@ -20,6 +21,7 @@ from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
 
 Format = Callable[[File], bytes]
 _DIGITS: Final = 38
+_AVRO_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIMPLE: Final = {
     Type.INT8: pa.int8(),
     Type.INT16: pa.int16(),
@@ -147,6 +149,7 @@ def _plain(value: Any) -> Any:
 
 def _avro(file: File, codec: str, forms: AvroForms) -> bytes:
     schema = _struct_schema(file)
+    _require_avro_names(schema)
     buffer = BytesIO()
     # A fixed marker between blocks: with a random one, a rewritten file would differ.
     marker = file.path.encode().ljust(16)[-16:]
@@ -157,6 +160,23 @@ def _avro(file: File, codec: str, forms: AvroForms) -> bytes:
     except Exception as error:
         raise DataException(f"Avro cannot hold the values: {error}") from error
     return buffer.getvalue()
+
+
+def _require_avro_names(schema: Schema | None) -> None:
+    """Raise DataException for a field with a name that other readers of Avro refuse."""
+    if schema is None:
+        return
+    for field in schema.fields if schema.type is Type.STRUCT else ():
+        if not _AVRO_NAME.fullmatch(field.name):
+            raise DataException(
+                f"Avro does not allow the name of the field {field.name!r}: use the transformation "
+                "ReplaceField, or another format"
+            )
+        _require_avro_names(field.schema)
+    if schema.type in (Type.ARRAY, Type.MAP):
+        _require_avro_names(schema.value_schema)
+    if schema.type is Type.MAP:
+        _require_avro_names(schema.key_schema)
 
 
 def _json(file: File, decimals: str) -> bytes:

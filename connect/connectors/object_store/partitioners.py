@@ -8,7 +8,7 @@ from urllib.parse import quote
 from connect.connectors.object_store.fields import field_of
 from connect.connectors.object_store.settings import short
 from connect.connectors.object_store.times import Clock, folders_of_times, timestamp_of
-from millrace.connect import SinkRecord
+from millrace.connect import DataException, SinkRecord
 from millrace.connect.data.string_form import string_form
 
 Partitioner = Callable[[SinkRecord], str]
@@ -36,6 +36,9 @@ def partitioner_of(parsed: Mapping[str, Any], clock: Clock) -> Partitioner:
 
 
 def _folder(value: Any) -> str:
-    """Return a value as the name of one folder; a slash in it is escaped."""
+    """Return a value as the name of one folder; a slash in it is escaped. Raise DataException."""
     text = str(value) if isinstance(value, datetime.date) else string_form(None, value)
-    return quote(text, safe=" ,;=@+()[]:")
+    try:
+        return quote(text, safe=" ,;=@+()[]:")
+    except UnicodeEncodeError as error:
+        raise DataException(f"A field that names a folder is not valid Unicode: {error}") from None

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from connect.connectors.object_store.files import UNFINISHED
 from connect.local_files import allowed_path
 from millrace.connect.config.types import Password
 from millrace.connect.errors import ConfigException
@@ -44,8 +45,7 @@ class Store:
             return
         self._require_inside(whole)
         self._files.create_dir(os.path.dirname(whole), recursive=True)
-        # The extension keeps it from readers of *.parquet.
-        unfinished = f"{whole}.unfinished"
+        unfinished = f"{whole}{UNFINISHED}"
         with open(unfinished, "wb") as stream:
             stream.write(body)
             stream.flush()
