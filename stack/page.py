@@ -8,11 +8,13 @@ through a DNS name that points to this machine.
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final
 
 import h11
 
-from common.http.front import FrontPage, Link, Step, is_wanted, render, response_headers
+from common.http.front import HTML, FrontPage, Link, Step, is_wanted, render, response_headers
 from common.http.site_guard import SiteGuard
 from millrace.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
 from millrace.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
@@ -21,6 +23,9 @@ from millrace.stack.shown import READY, part_state
 _MAX_REQUEST_BYTES: Final = 16 << 10
 _IDLE_SECONDS: Final = 30.0
 _JSON: Final = "application/json"
+_PROBLEM: Final = "application/problem+json"
+_METRICS: Final = "text/plain; version=0.0.4"
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 Answer = tuple[int, Mapping[str, str], bytes]
 
 
@@ -46,9 +51,9 @@ class Page:
     def answer(self, method: str, target: str, headers: Mapping[str, str]) -> Answer:
         """Return status, headers and body for a request."""
         if not self._guard.is_own(headers.get("host", "")):
-            return _text(421, "The Host header is not this server's.\n")
+            return _problem(421, "The Host header is not this server's.")
         if method not in ("GET", "HEAD"):
-            return _text(405, "Only GET.\n")
+            return _problem(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
         answers = {
             "/": self._front,
             "/health/live": self._live,
@@ -56,14 +61,16 @@ class Page:
             "/metrics": self._metrics,
         }
         found = answers.get(target.partition("?")[0])
-        return _text(404, "This page does not exist.\n") if found is None else found(headers)
+        return _problem(404, "This page does not exist.") if found is None else found(headers)
 
     def _front(self, headers: Mapping[str, str]) -> Answer:
         state = self._state()
         if not is_wanted(headers.get("accept")):
             return _json(200, self._shown(state))
         html = self._html(state, headers.get("host", ""))
-        return 200, {"Content-Type": "text/html", **response_headers()}, html.encode()
+        # The name of the data folder may have bytes that are no UTF-8.
+        body = html.encode(errors="backslashreplace")
+        return 200, {"Content-Type": HTML, **response_headers()}, body
 
     def _live(self, _: Mapping[str, str]) -> Answer:
         return _json(200, {"status": "live"})
@@ -73,7 +80,7 @@ class Page:
         return _json(503 if missing else 200, {"missing": missing})
 
     def _metrics(self, _: Mapping[str, str]) -> Answer:
-        return _text(200, _metrics(self._state()))
+        return 200, {"Content-Type": _METRICS}, _metrics(self._state()).encode()
 
     def _missing(self, state: Mapping[str, Any]) -> list[str]:
         parts = [
@@ -144,8 +151,11 @@ def _json(status: int, body: Any) -> Answer:
     return status, {"Content-Type": _JSON}, json.dumps(body).encode()
 
 
-def _text(status: int, text: str) -> Answer:
-    return status, {"Content-Type": "text/plain; version=0.0.4"}, text.encode()
+def _problem(status: int, detail: str, headers: Mapping[str, str] = _NO_HEADERS) -> Answer:
+    """Return an error as a problem document (RFC 9457)."""
+    title = HTTPStatus(status).phrase
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return status, {"Content-Type": _PROBLEM, **headers}, json.dumps(body).encode()
 
 
 class _Connection(asyncio.Protocol):
@@ -172,7 +182,9 @@ class _Connection(asyncio.Protocol):
             self._http.receive_data(data)
             while isinstance(event := self._http.next_event(), h11.Request):
                 self._send(event)
-        except h11.RemoteProtocolError:
+        except h11.RemoteProtocolError as error:
+            if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+                self._give(_problem(error.error_status_hint, str(error)))
             self._transport.close()
 
     def _send(self, request: h11.Request) -> None:
@@ -181,11 +193,17 @@ class _Connection(asyncio.Protocol):
             name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
         }
         method = request.method.decode("latin-1")
-        status, told, body = self._answer(method, request.target.decode("latin-1"), headers)
+        answer = self._answer(method, request.target.decode("latin-1"), headers)
+        self._give(answer, has_body=method != "HEAD")
+
+    def _give(self, answer: Answer, *, has_body: bool = True) -> None:
+        """Send an answer and close the connection."""
+        assert self._transport is not None
+        status, told, body = answer
         told = {**told, "Content-Length": str(len(body)), "Connection": "close"}
         response = h11.Response(status_code=status, headers=list(told.items()))
         sent = self._http.send(response) or b""
-        if method != "HEAD":
+        if has_body:
             sent += self._http.send(h11.Data(data=body)) or b""
         self._transport.write(sent)
         self._transport.close()

@@ -1,14 +1,23 @@
-"""Says in one line a minute that clients send what is no HTTP; aiohttp logs a stack trace each."""
+"""Requests that cannot be read: answered by a problem document, and logged as one line a minute.
+
+aiohttp answers them in plain text, with what the client sent, and logs a stack trace for each. They
+reach no middleware, so every server answers them alike, whatever its API's form of errors is.
+"""
 
 import logging
 from typing import Final
 
-from aiohttp import web, web_urldispatcher
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import hdrs, web, web_urldispatcher
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
+
+from common.http.problems import PROBLEM_TYPE, Handler, ProblemError
 
 QUIET_SECONDS: Final = 60.0
 _SHOWN_CHARACTERS: Final = 100
+_CODINGS: Final = ("gzip", "deflate")
+_UNKNOWN_CODING: Final = "the server knows the content codings gzip and deflate"
+_ACCEPTED: Final = {"Accept-Encoding": ", ".join(_CODINGS)}
 _OF_CLIENTS: Final = (HttpProcessingError, RequestPayloadError)
 
 
@@ -44,10 +53,48 @@ def quiet_logger() -> logging.Logger:
     return logger
 
 
+class Connection(web.RequestHandler):
+    """A client's connection, whose unreadable requests are answered by a problem document."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer; raise ConnectionError if a part of an answer is sent already."""
+        answer = super().handle_error(request, status, exc, message)
+        if isinstance(exc, ContentEncodingError):
+            answer = ProblemError(415, _UNKNOWN_CODING, headers=_ACCEPTED).response()
+        elif isinstance(exc, HttpProcessingError):
+            answer = ProblemError(status, _without_quotation(message or "")).response()
+        answer.force_close()
+        return answer
+
+
+def _without_quotation(message: str) -> str:
+    """Return a parser's message without the bytes of the request that it quotes."""
+    return " ".join(message.partition("\n\n")[0].partition(": b")[0].split()).rstrip(":")
+
+
+@web.middleware
+async def refusing_unknown_codings(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 415 to a body in an unknown coding (RFC 9110, 8.4); aiohttp takes it for the text."""
+    coding = request.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
+    # With a coding of an installed library, aiohttp has decoded the body.
+    if coding in ("identity", "br", "zstd", *_CODINGS):
+        return await handler(request)
+    raise web.HTTPUnsupportedMediaType(text=_UNKNOWN_CODING, headers=_ACCEPTED)
+
+
 class _UnknownExpectation(web.HTTPExpectationFailed):
     def __init__(self, *, text: str) -> None:
         # A header may have bytes that are no UTF-8.
-        super().__init__(text=text.encode("utf-8", "backslashreplace").decode())
+        told = ProblemError(self.status_code, text.encode("utf-8", "backslashreplace").decode())
+        super().__init__(text=told.response().text, content_type=PROBLEM_TYPE)
 
 
 def answer_odd_expectations() -> None:

@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_PROBLEM_TYPE = "application/problem+json"
-_KEPT_HEADERS = ("Allow", "Location", "Retry-After")
+PROBLEM_TYPE = "application/problem+json"
+_KEPT_HEADERS = ("Accept-Encoding", "Allow", "Location", "Retry-After")
 _RETRY_LATER = {"Retry-After": "1"}
 
 
@@ -36,21 +36,21 @@ class ProblemError(Exception):
         self.headers = headers or {}
         self.members: dict[str, Any] = {"errors": errors} if errors else {}
 
-    def response(self, instance: str) -> web.Response:
-        """Return the answer to a request for the path `instance`."""
+    def response(self, instance: str | None = None) -> web.Response:
+        """Return the answer to a request for the path `instance`, if that could be read."""
         body = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": str(self),
-            "instance": instance,
+            **({} if instance is None else {"instance": instance}),
             **self.members,
         }
         return web.Response(
             body=json.dumps(body).encode(),
             status=self.status,
             headers=self.headers,
-            content_type=_PROBLEM_TYPE,
+            content_type=PROBLEM_TYPE,
         )
 
 

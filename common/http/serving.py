@@ -3,13 +3,19 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, cast
 
 from aiohttp import web
 
 from common.http.accepting import ProtocolServer, bound_to
 from common.http.authenticating import authenticating
-from common.http.broken_requests import answer_odd_expectations, quiet_logger
+from common.http.broken_requests import (
+    Connection,
+    answer_odd_expectations,
+    quiet_logger,
+    refusing_unknown_codings,
+)
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
 from millrace.security.http_server import OPEN, HttpSecurity
 
@@ -32,13 +38,18 @@ def runner_of(
     answer_odd_expectations()
     app[SECURITY_KEY] = security
     app.middlewares.insert(0, authenticating(security))
-    return web.AppRunner(
-        app,
-        access_log=None,
+    app.middlewares.append(refusing_unknown_codings)
+    return web.AppRunner(app, shutdown_timeout=shutdown_seconds)
+
+
+def _connection(server: web.Server) -> Connection:
+    return Connection(
+        server,
+        loop=asyncio.get_running_loop(),
+        access_log=None,  # type: ignore[arg-type] # as AppRunner takes it
         keepalive_timeout=SILENT_SECONDS,
         lingering_time=LINGERING_SECONDS,
         logger=quiet_logger(),
-        shutdown_timeout=shutdown_seconds,
     )
 
 
@@ -52,7 +63,7 @@ class Site(web.BaseSite):
         self._security = runner.app[SECURITY_KEY]
         server = runner.server
         self._serving = ProtocolServer(
-            server,
+            partial(_connection, server),
             listening,
             count=lambda: len(server.connections),
             limit=MAX_CONNECTIONS,

@@ -1,6 +1,8 @@
 """The page of the stack, without a stack."""
 
+import asyncio
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -55,7 +57,48 @@ def test_metrics_probes_and_refusals() -> None:
     text = page().answer("GET", "/metrics", LOCAL)[2].decode()
     assert 'millrace_stack_part_ready{part="registry"} 1' in text
     assert page().answer("GET", "/health/live?x", LOCAL)[0] == 200
-    assert page().answer("GET", "/nowhere", LOCAL)[0] == 404
-    assert page().answer("POST", "/", LOCAL)[0] == 405
+    for method, path, status in (("GET", "/nowhere", 404), ("POST", "/", 405)):
+        found, headers, body = page().answer(method, path, LOCAL)
+        assert (found, json.loads(body)["status"]) == (status, status)
+        assert headers["Content-Type"] == "application/problem+json"
+        assert headers.get("Allow") == ("GET, HEAD" if status == 405 else None)
     for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example"):
         assert page().answer("GET", "/", {"host": host})[0] == 421
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", 400),
+        (b"GET /" + b"a" * 20_000, 431),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_answered_by_a_problem_document(
+    sent: bytes, status: int
+) -> None:
+    async def ask() -> bytes:
+        served = page()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        await served.start(port)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            answer = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+        finally:
+            served.close()
+        return answer
+
+    head, _, body = asyncio.run(ask()).partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"application/problem+json" in head
+    assert json.loads(body)["status"] == status
+
+
+def test_a_data_folder_whose_name_is_not_utf_8_is_shown() -> None:
+    plan = {**PLAN, "is_ephemeral": False, "data_folder": "/K\udce4se"}
+    served = Page(plan, lambda: {"is_ready": True, "parts": {}})
+    body = served.answer("GET", "/", {**LOCAL, "accept": "text/html"})[2]
+    assert "/K\\udce4se" in body.decode()

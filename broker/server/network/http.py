@@ -92,7 +92,7 @@ class HttpServer:
     def answer(self, request: h11.Request) -> Page:
         """Return the page that a request asks for, or an error page."""
         if request.method not in {b"GET", b"HEAD"}:
-            return problem(405, "Method Not Allowed")
+            return problem(405, "Method Not Allowed", {"Allow": "GET, HEAD"})
         asked = _asked(request)
         if not self._site_guard.is_own(asked.host):
             return problem(421, "The Host header is not this server's: see http.allowed.hosts")

@@ -27,3 +27,8 @@ def test_health_and_metrics_are_served() -> None:
             urllib.request.urlopen(broker.http_url + "/nowhere")
         assert refusal.value.headers["content-type"] == "application/problem+json"
         refusal.value.close()
+        with pytest.raises(urllib.error.HTTPError, match="405") as refusal:
+            urllib.request.urlopen(broker.http_url + "/metrics", data=b"")
+        # RFC 9110, 15.5.6
+        assert refusal.value.headers["allow"] == "GET, HEAD"
+        refusal.value.close()

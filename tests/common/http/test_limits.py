@@ -1,6 +1,8 @@
 """Clients that send nothing, part of a request, or what is no HTTP: limited in time and number."""
 
 import asyncio
+import gzip
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -170,6 +172,49 @@ def test_what_is_no_http_is_answered_400_and_costs_a_line_in_all(
     assert len(said) == 1
     assert "InvalidURLError" in said[0].getMessage()
     assert said[0].exc_info is None
+
+
+UNREADABLE = [
+    (b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "Invalid method encountered"),
+    (b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", 400, "Bad status line: Invalid HTTP version"),
+    (b"GET / HTTP/1.1\r\n\r\n", 400, "Missing 'Host' header in request."),
+    (b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\n\r\n", 400, "Got more than 8190 bytes when reading"),
+    (
+        b"POST /taking HTTP/1.1\r\nHost: x\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\n{}",
+        415,
+        "the server knows the content codings gzip and deflate",
+    ),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nExpect: \xff\r\n\r\n", 417, "Unknown Expect: \\udcff"),
+]
+
+
+@pytest.mark.parametrize(("sent", "status", "detail"), UNREADABLE)
+def test_what_cannot_be_read_is_answered_by_a_problem_document(
+    sent: bytes, status: int, detail: str
+) -> None:
+    async def check(port: int) -> None:
+        head, _, body = (await told(port, sent)).partition(b"\r\n\r\n")
+        assert b"Content-Type: application/problem+json" in head, head
+        problem = json.loads(body)
+        assert (problem["status"], problem["detail"]) == (status, detail)
+
+    run(check)
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [("gzip", 200), ("GZIP", 200), ("identity", 200), ("compress", 415), ("x, gzip", 415)],
+)
+def test_a_body_in_an_unknown_coding_is_refused(coding: str, status: int) -> None:
+    async def check(port: int) -> None:
+        body = gzip.compress(b"body") if coding.lower() == "gzip" else b"body"
+        head = f"POST /taking HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: {coding}\r\n"
+        rest = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        answer = await told(port, (head + rest).encode() + body)
+        assert int(answer[9:12]) == status, answer
+        assert b"Accept-Encoding: gzip, deflate\r\n" in answer or status == 200
+
+    run(check)
 
 
 def test_an_error_of_our_own_keeps_its_stack_trace(caplog: pytest.LogCaptureFixture) -> None:
