@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.config.security_config import PLAIN, ListenerSecurity
 from broker.config.values import INT32_MAX
 from broker.security.principal import ANONYMOUS
+from millrace.security.jaas import TOKEN_URL
 from millrace.security.mechanisms import OAUTHBEARER
 from millrace.security.stores import Store
 
@@ -216,6 +218,12 @@ def _of_connections(config: BrokerConfig) -> Iterator[Finding]:
             "it is empty: a node talks to every server with a trusted certificate",
             "leave it at https, with host names in the certificates",
         )
+    if any(each.oauth is not None and each.oauth.url.startswith("http://") for each in peers):
+        yield Finding(
+            TOKEN_URL,
+            "this node sends its client secret over a readable connection",
+            "use https://",
+        )
 
 
 def file_findings(config: BrokerConfig, properties: Path) -> Iterator[Finding]:
@@ -224,15 +232,20 @@ def file_findings(config: BrokerConfig, properties: Path) -> Iterator[Finding]:
         config.security.to_brokers.keystore,
         config.security.to_controllers.keystore,
     ]
-    keytabs = []
+    proofs = []
+    for peer in (config.security.to_brokers, config.security.to_controllers):
+        if peer.kerberos is not None and peer.kerberos.keytab:
+            proofs.append(peer.kerberos.keytab)
+        if peer.oauth is not None and peer.oauth.url.startswith("file:"):
+            proofs.append(unquote(urlsplit(peer.oauth.url).path))
     for security in config.security.listeners.values():
         stores.append(None if security.tls is None else security.tls.keystore)
         if security.sasl is not None and security.sasl.kerberos is not None:
-            keytabs.append(security.sasl.kerberos.keytab)
+            proofs.append(security.sasl.kerberos.keytab)
     files = [store.location for store in stores if store is not None and store.location]
     if any(word in name for name in config.given for word in SECRETS):
         files.append(str(properties))
-    for name in dict.fromkeys([*files, *keytabs]):
+    for name in dict.fromkeys([*files, *proofs]):
         try:
             mode = Path(name).stat().st_mode
         except OSError as error:

@@ -11,7 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.transport.drivers import aiokafka as driver
+from mode import Service
+
+_LOOK_SECONDS = 1.0
 
 
 class _ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -20,6 +24,26 @@ class _ConsumerThread(driver.AIOKafkaConsumerThread):
         # The fetcher gets it at the start; Faust has no setting for it.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         return consumer
+
+    @Service.task
+    async def _watch_group(self) -> None:
+        """Crash if the group refuses this consumer.
+
+        aiokafka raises that when records are fetched, and Faust fetches none before it has
+        partitions: it would wait for ever, and its end would wait for it.
+        """
+        while not self.should_stop:
+            await self.sleep(_LOOK_SECONDS)
+            consumer = self._consumer
+            coordinator = None if consumer is None else consumer._coordinator  # noqa: SLF001
+            if coordinator is not None:
+                try:
+                    coordinator.check_errors()
+                except KafkaError as error:
+                    # In its own thread a crash would close the loop that its end needs.
+                    crash = self.consumer.crash(error)
+                    asyncio.run_coroutine_threadsafe(crash, self.parent_loop)
+                    return
 
     async def on_thread_stop(self) -> None:
         # A fetch that fails during its cancellation, for example without a broker, passes the

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from confluent_kafka import KafkaException
 
@@ -45,8 +46,16 @@ class Trials:
         return [
             text
             for right in sorted(rights, key=_order)
-            if (text := self._try_without(program, right, start, act))
+            if (text := self._outcome(program, right, start, act))
         ]
+
+    def _outcome(
+        self, program: str, right: Right, start: Start, act: Callable[[], object] | None
+    ) -> str:
+        try:
+            return self._try_without(program, right, start, act)
+        except TimeoutExpired:
+            return f"{program} does not end without {right}"
 
     def _try_without(
         self, program: str, right: Right, start: Start, act: Callable[[], object] | None
@@ -118,7 +127,11 @@ def _running(start: Start, log: Path) -> Iterator[Program]:
         yield started
     finally:
         # In a clean end it leaves its group.
-        started.end()
+        try:
+            started.end()
+        except TimeoutExpired:
+            started.end(kill=True)
+            raise
 
 
 def _order(right: Right) -> int:

@@ -90,3 +90,28 @@ def test_settings_that_start_no_node(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert status == 2
     assert "would not start" in said
     assert main(["security", "check", str(tmp_path / "none")]) == 2
+
+
+OF_NODES = (
+    "listeners=SASL_PLAINTEXT://127.0.0.1:9092\nsasl.enabled.mechanisms=OAUTHBEARER\n"
+    "sasl.mechanism.inter.broker.protocol=OAUTHBEARER\n"
+    "sasl.oauthbearer.jwks.endpoint.url=file:///keys\n"
+)
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls=file:///keys"
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+def test_what_proves_a_node_is_kept_to_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = tmp_path / "token"
+    held.write_text("a.b.c")
+    held.chmod(0o644)
+    for url in (held.as_uri(), "http://issuer.example/token"):
+        jaas = f'sasl.jaas.config={MODULE} required clientId="a" clientSecret="swordfish";\n'
+        text = f"{OF_NODES}{ALLOWED},{url}\nsasl.oauthbearer.token.endpoint.url={url}\n{jaas}"
+        _, said = check(tmp_path, capsys, text)
+        assert "swordfish" not in said
+        is_file = url.startswith("file:")
+        assert (f"{held}: other users of this machine can read" in said) is is_file
+        assert ("sends its client secret over a readable connection" in said) is not is_file
