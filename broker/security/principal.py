@@ -54,13 +54,16 @@ class MappingRule(NamedTuple):
         """Return the name that the rule makes of a subject, None if it does not match."""
         if self.pattern is None:
             return subject
-        match = re2.fullmatch(self.pattern, subject)
-        if match is None:
+        if re2.fullmatch(self.pattern, subject) is None:
             return None
-        parts = [
+        # Kafka replaces every match then, as `String.replaceAll` does: `(.*)` matches twice, the
+        # subject and the empty text behind it.
+        return CASES[self.case](re2.sub(self.pattern, self._filled, subject))
+
+    def _filled(self, match: "re2._Match[str]") -> str:
+        return "".join(
             each if isinstance(each, str) else match.group(each) or "" for each in self.replacement
-        ]
-        return CASES[self.case]("".join(parts))
+        )
 
 
 def _parts(replacement: str, pattern: "re2._Regexp[str]") -> Iterator[str | int]:

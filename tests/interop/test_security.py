@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import NameOID
 
 from broker.__main__ import main as tool
 from millrace.certificates import CertificateAuthority
@@ -126,6 +137,47 @@ def test_a_client_of_another_authority_is_not_let_in(tmp_path: Path) -> None:
         for more in ({}, {name: str(path) for name, path in own.items()}):
             with pytest.raises(KafkaException):
                 AdminClient({**settings, **more}).list_topics(timeout=1)
+
+
+def test_a_certificate_with_a_mail_address_is_the_principal_that_kafka_makes_of_it(
+    tmp_path: Path,
+) -> None:
+    principal = "User:1.2.840.113549.1.9.1=#16056140622e63,CN=alice"
+    settings = {
+        "ssl.client.auth": "required",
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": f"{principal};User:CN=broker",
+    }
+    with LocalBroker(security="ssl", **settings) as broker:
+        folder = Path(broker.client_settings()["ssl.ca.location"]).parent
+        authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+        authority_key: Any = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = [
+            x509.NameAttribute(NameOID.COMMON_NAME, "alice"),
+            x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@b.c"),
+        ]
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name(names))
+            .issuer_name(authority.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .sign(authority_key, hashes.SHA256())
+        )
+        (tmp_path / "alice.crt").write_bytes(certificate.public_bytes(Encoding.PEM))
+        (tmp_path / "alice.key").write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        )
+        own = {
+            "ssl.certificate.location": str(tmp_path / "alice.crt"),
+            "ssl.key.location": str(tmp_path / "alice.key"),
+        }
+        admin = AdminClient({**broker.client_settings(), **own})
+        admin.create_topics([NewTopic("hers", 1)])["hers"].result(20)
 
 
 # --- authorisation ---

@@ -107,10 +107,10 @@ class Door:
         tls = self._security.tls
         if not isinstance(connected, TlsSocket) or tls is None or self._security.sasl is not None:
             return ANONYMOUS
-        subject = connected.peer_subject()
-        if subject is None:
+        certificate = connected.peer_certificate()
+        if certificate is None:
             return ANONYMOUS
-        return principal_of_subject(subject_text(subject), list(tls.mapping_rules))
+        return principal_of_subject(subject_text(certificate), list(tls.mapping_rules))
 
     def _authenticating(self, sasl: SaslConfig) -> AuthenticatingSink:
         def make_server(name: str) -> MechanismServer:

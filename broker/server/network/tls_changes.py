@@ -11,7 +11,6 @@ certificate only after it has verified the certificate.
 """
 
 import ssl
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -126,17 +125,11 @@ def _shown(loaded: Loaded) -> _Shown:
         ends = _shake_hands(server, client)
     except (OSError, StoreError) as error:
         raise refused(f"The certificate cannot be shown: {error}") from error
-    certificate: Any = ends[0 if is_client else 1].getpeercert()
-    return _Shown(
-        _text_of(certificate["subject"]), frozenset(certificate.get("subjectAltName", ()))
-    )
-
-
-def _text_of(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
-    try:
-        return subject_text(subject)
-    except ValueError:  # an attribute without a short name
-        return ",".join(f"{kind}={value}" for relative in subject for kind, value in relative)
+    verified = ends[0 if is_client else 1]
+    certificate: Any = verified.getpeercert()
+    encoded = verified.getpeercert(True)
+    assert encoded is not None, "the other end is verified"
+    return _Shown(subject_text(encoded), frozenset(certificate.get("subjectAltName", ())))
 
 
 def _shake_hands(

@@ -9,9 +9,7 @@ the next turn of the loop.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, Union
-
-from broker.server.network.certificate_names import Name
+from typing import Union
 
 MAX_BYTES_PER_WRITE = 64 * 1024
 """Parts of answers are joined up to this size: a small TLS record costs as much as a full one."""
@@ -86,10 +84,9 @@ class TlsSocket:
                 break
         return self.send(joined)
 
-    def peer_subject(self) -> Name | None:
-        """Return the subject of the other end's verified certificate, None if there is none."""
-        certificate: Any = self._ssl.getpeercert()
-        return certificate["subject"] if certificate else None
+    def peer_certificate(self) -> bytes | None:
+        """Return the other end's verified certificate in DER, None if there is none."""
+        return self._ssl.getpeercert(True)
 
     def close(self) -> None:
         """Close without a TLS alert: the other end reads the end of the stream."""

@@ -78,6 +78,12 @@ def test_a_wrong_jaas_entry_is_refused_without_its_values(text: str) -> None:
         ("RULE:^CN=(.*?),O=(.*)$/$2.$1$9/", "CN=a,O=b", "User:b.a$9"),
         ("RULE:^CN=(.*?),O=(.*)$/$0:$21$01/", "CN=a,O=b", "User:CN=a,O=b:b1a"),
         (r"RULE:^CN=(.*)\/(.*)$/\$\/$2/L", "CN=A/B", "User:$/b"),
+        ("RULE:(.*)/x$1/", "CN=a", "User:xCN=ax"),
+        ("RULE:.*CN=(.*?),.*/$1/U", "O=x,CN=bob,C=y", "User:BOB"),
+        ("RULE:^CN=(.*)$/$10/", "CN=a", "User:a0"),
+        ("RULE:^CN=(.*)$/a,b $1/,DEFAULT", "CN=a", "User:a,b a"),
+        ("RULE:^(?i)cn=(.*)$/$1/", "CN=a", "User:a"),
+        (r"RULE:^CN=(.*)$/\\$1/", "CN=a", "User:\\a"),
         ("RULE:^CN=(?P<name>.*)$/${name}/", "CN=a", "User:a"),
     ],
 )
