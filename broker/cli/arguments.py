@@ -33,11 +33,27 @@ class ToolParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse unknown arguments here: the parser of a sub-command knows its own flags."""
-        self._given = [] if args is None else list(args)
-        found, unknown = super().parse_known_args(args, namespace)
+        self._given = sys.argv[1:] if args is None else list(args)
+        found, unknown = super().parse_known_args(self._joined(self._given), namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
+
+    def _joined(self, given: Sequence[str]) -> list[str]:
+        """Join a long flag with its value if that begins with one dash, as in `--shift -PT1H`.
+
+        argparse takes such a value for a flag; the parser of Kafka's tools does not.
+        """
+        joined: list[str] = []
+        for word in given:
+            action = self._option_string_actions.get(joined[-1]) if joined else None
+            takes_value = action is not None and action.nargs is None and joined[-1][:2] == "--"
+            has_one_dash = word[:1] == "-" and word[:2] != "--"
+            if takes_value and has_one_dash and word not in self._option_string_actions:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
 
     def error(self, message: str) -> NoReturn:
         """Print an error, the most similar flag or sub-command and the usage; exit."""

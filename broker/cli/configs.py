@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from broker.cli.admin.client import AdminClient, raise_for
 from broker.cli.admin.configs import (
@@ -36,7 +36,7 @@ from broker.cli.config_entities import (
     entities_of,
 )
 from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
-from broker.errors import KafkaError
+from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 RESOURCE_TYPES = {
@@ -273,12 +273,19 @@ def _alter(client: AdminClient, entities: Entities, options: argparse.Namespace)
             and not client.settings.is_controller_bootstrap
         ):
             client.require_node(int(name))
+        check_once(additions, deletions)
         changes: dict[str, str | None] = {**additions, **dict.fromkeys(deletions)}
         alter(client, {Resource(kind, name): changes})
     if name:
         print(f"Completed updating config for {entity_type[:-1]} {name}.")
     else:
         print(f"Completed updating default config for {entity_type} in the cluster.")
+
+
+def check_once(additions: Mapping[str, str], deletions: Sequence[str]) -> None:
+    """Refuse a setting that is to be set and removed at once, as Kafka's broker refuses it."""
+    if not additions.keys().isdisjoint(deletions):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def parse_additions(text: str) -> dict[str, str]:

@@ -181,7 +181,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: F
     progress = Progress(prints_results=True)
     try:
         with told():
-            for message in subscription.messages():
+            for message in subscription.messages() if options.max_messages != 0 else ():
                 count += 1
                 progress.tell(partial("{} records consumed".format, count))
                 _print(options, formatter, message)

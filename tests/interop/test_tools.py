@@ -121,6 +121,8 @@ def test_settings_of_a_topic_and_a_broker(tool: Run) -> None:
     assert tool("configs", "--alter --topic settings --delete-config cleanup.policy") == done
     assert tool("configs", "--describe --topic settings")[1][1:] == []
     assert tool("configs", "--alter --topic settings --add-config nosuch=1")[0] == 1
+    twice = "--alter --topic settings --add-config retention.ms=1 --delete-config retention.ms"
+    assert tool("configs", twice)[0] == 1
     gone = ["The topic 'nosuch' doesn't exist and doesn't have dynamic config."]
     assert tool("configs", "--describe --topic nosuch") == (0, gone)
     status, lines = tool("configs", "--describe --broker 1 --all")
@@ -221,6 +223,7 @@ def test_lines_go_in_and_come_out(tool: Run, publish: Callable[[str, bytes], int
     first, second = (tool("console-consumer", f"{both} {count}")[1] for count in (2, 3))
     assert sorted(first + second) == ["", "v1", "v2", "v4", "\u00fc"]
     assert tool("console-consumer", f"{both} 1 --timeout-ms 300") == (0, [])
+    assert tool("console-consumer", "--topic console --from-beginning --max-messages 0") == (0, [])
 
 
 def test_performance_is_measured(tool: Run) -> None:

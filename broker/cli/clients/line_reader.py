@@ -63,7 +63,7 @@ class LineReader:
         )
 
     def _split(self, text: str, mark: str, name: str, number: int) -> tuple[str | None, str]:
-        before, found, behind = text.partition(mark)
+        before, found, behind = _partition(text, mark)
         if found:
             return before, behind
         if self._ignores_error:
@@ -77,7 +77,7 @@ class LineReader:
         return [self._header(pair, number) for pair in pairs]
 
     def _header(self, pair: str, number: int) -> Header:
-        name, found, value = pair.partition(self._header_separator)
+        name, found, value = _partition(pair, self._header_separator)
         if not found and not self._ignores_error:
             raise ToolFailed(
                 f"No header key separator found in pair '{pair}' on line number {number}"
@@ -93,6 +93,14 @@ class LineReader:
         if text is None or text == self._null_marker:
             return None
         return text.encode(errors="surrogateescape")
+
+
+def _partition(text: str, mark: str) -> tuple[str, bool, str]:
+    """Partition a text; an empty mark is found at its beginning, as by Java's indexOf."""
+    if not mark:
+        return "", True, text
+    before, found, behind = text.partition(mark)
+    return before, bool(found), behind
 
 
 def is_true(properties: Mapping[str, str], name: str) -> bool:

@@ -25,6 +25,8 @@ FULL = KEYED | {"parse.headers": "TRUE", "null.marker": "NULL"}
         ({}, "", LineRecord(None, b"", [])),
         (KEYED, "k\tv\tw", LineRecord(b"k", b"v\tw", [])),
         (KEYED | {"key.separator": "=>"}, "k=>v", LineRecord(b"k", b"v", [])),
+        (KEYED | {"key.separator": ""}, "kv", LineRecord(b"", b"kv", [])),
+        (FULL | {"headers.key.separator": ""}, "a\tk\tv", LineRecord(b"k", b"v", [("", b"a")])),
         (KEYED | {"ignore.error": "true"}, "v", LineRecord(None, b"v", [])),
         (FULL, "a:1,b:\tk\tv", LineRecord(b"k", b"v", [("a", b"1"), ("b", b"")])),
         (FULL, "a:NULL,\tNULL\tNULL", LineRecord(None, None, [("a", None)])),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.cli.admin.settings import admin_settings, parse_addresses
-from broker.cli.arguments import ToolFailed
+from broker.cli.arguments import ToolFailed, tool_parser
 from broker.cli.config_entities import ENTITY_TYPES
-from broker.cli.configs import parse_additions
+from broker.cli.configs import check_once, parse_additions
 from broker.cli.topics import parse_assignment, parse_topic_configs, topic_pattern
 from broker.errors import KafkaError
 
@@ -298,6 +298,33 @@ def test_a_mistake_ends_the_tool_with_1(
     assert status == 1
     captured = capsys.readouterr()
     assert message in captured.out + captured.err
+
+
+@pytest.mark.parametrize("value", ["-PT1H", "-1", "-x=y", "-"])
+def test_a_value_may_begin_with_a_dash(value: str) -> None:
+    parser = tool_parser("topics", "A tool.")
+    parser.add_argument("--value")
+    parser.add_argument("--flag", action="store_true")
+    parser.add_argument("--several", nargs="*")
+    parser.add_argument("-s")
+    told = parser.parse_args(["--flag", "--value", value, "--several", "a", "-s", "b"])
+    assert (told.value, told.flag, told.several, told.s) == (value, True, ["a"], "b")
+
+
+def test_a_flag_is_no_value(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = tool_parser("topics", "A tool.")
+    parser.add_argument("--value")
+    parser.add_argument("-s", action="store_true")
+    for arguments in (["--value", "-s"], ["--value", "--valeu", "x"], ["--value"]):
+        with pytest.raises(SystemExit):
+            parser.parse_args(arguments)
+        assert "--value: expected one argument" in capsys.readouterr().err
+
+
+def test_a_setting_is_not_set_and_removed_at_once() -> None:
+    with pytest.raises(KafkaError, match="Error due to duplicate config keys"):
+        check_once({"retention.ms": "1", "segment.ms": "1"}, ["segment.bytes", "retention.ms"])
+    check_once({"retention.ms": "1"}, ["segment.bytes"])
 
 
 def test_nobody_there_is_said_in_words_when_the_time_is_over(
