@@ -13,6 +13,7 @@ from broker.model import OffsetAndEpoch
 from broker.protocol.messages import fetch, fetch_snapshot
 from broker.protocol.messages.fetch import FetchRequest
 from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from broker.protocol.wire import ZERO_UUID
 from broker.raft.log import RaftLog
 from broker.raft.messages import (
     begin_epoch_request,
@@ -76,10 +77,25 @@ def _refuse(state: RaftState, current_leader_epoch: int) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def _is_from_itself(state: RaftState, partition: fetch.FetchPartition) -> bool:
+    """Return True for a request of this node's own: one of its bootstrap servers is itself.
+
+    A leader sends none. A request that reaches a leader is of a copy of this node's directory.
+    """
+    directory_id = state.config.directory_id
+    is_own = directory_id != ZERO_UUID and partition.replica_directory_id == directory_id
+    return is_own and not isinstance(state.role, Leader)
+
+
 def handle_fetch(state: RaftState, envelope: Envelope, request: FetchRequest, now_ms: int) -> None:
     """Answer a replica's Fetch, or park it until there is something new."""
     partition = partition_of(request)
     is_own_id = replica_id_of(request) == state.config.node_id
+    if is_own_id and partition is not None and _is_from_itself(state, partition):
+        state.respond(
+            envelope, fetch_response(_fetch_part(state, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        )
+        return
     if (
         partition is None
         or min(partition.fetch_offset, partition.last_fetched_epoch, request.max_wait_ms) < 0

@@ -348,6 +348,27 @@ def test_another_process_with_the_leaders_id_is_not_counted():
     assert answer.message.error_code == ErrorCode.INVALID_REQUEST
 
 
+OWN = bytes(range(16))
+
+
+def test_a_node_that_is_among_its_own_bootstrap_servers_is_not_refused():
+    """It would log at every restart that another controller has its id."""
+    answers = Peer(directory_id=OWN).receive(1, pull(1, 0, 0, 0, replica_directory_id=OWN))
+    assert only(answers).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_another_process_with_the_id_of_a_voter_is_refused():
+    (answer,) = Peer(directory_id=OWN).receive(1, pull(1, 0, 0, 0, replica_directory_id=bytes(16)))
+    assert answer.message.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_copy_of_the_leaders_directory_is_not_counted():
+    peer = Peer(voters=(1,), directory_id=OWN)
+    peer.take_sent()
+    (answer,) = peer.receive(1, pull(1, 1, 1, 1, replica_directory_id=OWN))
+    assert answer.message.error_code == ErrorCode.INVALID_REQUEST
+
+
 @pytest.mark.parametrize(
     "fields", [{"offset": -1, "last_epoch": 0}, {"offset": 0, "last_epoch": -1}]
 )
