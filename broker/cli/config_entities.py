@@ -146,6 +146,6 @@ def _check_names(entities: Entities) -> None:
 def _resolves(host: str) -> bool:
     try:
         socket.getaddrinfo(host, None)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return True

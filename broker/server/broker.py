@@ -98,7 +98,7 @@ class Broker:
         self.log_directories = log_directories
         self.metadata = quorum
         self.tls = quorum.tls
-        self.ask = quorum.channel.ask
+        self.ask = quorum.ask
         self.on_fatal: Callable[[str], None] = log.critical
         """Called with the reason when this broker cannot go on; the node stops."""
         self.spared: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -30,6 +30,7 @@ from broker.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from broker.protocol.records.metadata import TopicRecord
+from broker.protocol.wire import ZERO_UUID
 from broker.raft.config import NEVER_MS
 from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_rules import ControllerRules
@@ -86,7 +87,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def open_quorum(
-    folder: Path, settings: dict[str, str], rules: ControllerRules | None = TOPIC_NAMES
+    folder: Path,
+    settings: dict[str, str],
+    rules: ControllerRules | None = TOPIC_NAMES,
+    directory_id: bytes = ZERO_UUID,
 ) -> Quorum:
     """Return a node's quorum for its folder, which may contain an earlier log."""
     config = BrokerConfig.from_settings(settings)
@@ -99,7 +103,7 @@ def open_quorum(
     log = open_partition_log(METADATA_PARTITION, directory, log_config, place, hints)
     return Quorum(
         config,
-        MetadataDisk(log, directory, storage, CLUSTER_ID),
+        MetadataDisk(log, directory, storage, CLUSTER_ID, directory_id),
         clock=clock,
         random_source=Random(config.node_id),
         loop=asyncio.get_running_loop(),

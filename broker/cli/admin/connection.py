@@ -46,6 +46,8 @@ class Connection:
             self._socket = socket.create_connection(address, self._seconds_left(deadline_ms))
         except OSError as error:
             raise ConnectionFailed(f"{self}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise ConnectionFailed(f"{self}: no host name: {error}") from error
         try:
             self._secure(settings.security, deadline_ms)
             self.api_versions = self._negotiate(deadline_ms)

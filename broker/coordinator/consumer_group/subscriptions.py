@@ -48,6 +48,7 @@ def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
     metadata_hash = compute_metadata_hash(step, group)
     if has_changed or metadata_hash != group.metadata_hash:
         write(step, GroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
+        step.shard.consumer_rebalance_count += 1
     group.seen_topics_version = topics_version
 
 

@@ -99,8 +99,10 @@ class ShardState:
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
     share_groups: dict[str, ShareGroup] = field(default_factory=dict)
     streams_groups: dict[str, StreamsGroup] = field(default_factory=dict)
+    consumer_rebalance_count: int = 0
+    """A counter of new epochs of consumer groups, for the metrics."""
     streams_rebalance_count: int = 0
-    """A counter of new epochs of streams groups, for the metrics."""
+    """The same of streams groups."""
     share_rebalance_count: int = 0
     """The same of share groups."""
     topics_version: int = 0

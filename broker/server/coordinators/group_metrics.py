@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.share_group.share_group import ShareGroupState
 from broker.coordinator.streams_group.streams_group import StreamsGroupState
@@ -34,6 +35,12 @@ def group_numbers(shards: Iterable[GroupShard]) -> Iterator[GroupNumber]:
     for protocol, count in counts.items():
         yield GroupNumber("group_count", "Groups by protocol", ("protocol", protocol), count)
     for kind, known, groups, rebalance_count in (
+        (
+            "consumer",
+            ConsumerGroupState,
+            [group for state in states for group in state.consumer_groups.values()],
+            sum(state.consumer_rebalance_count for state in states),
+        ),
         (
             "streams",
             StreamsGroupState,

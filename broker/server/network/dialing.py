@@ -51,6 +51,9 @@ class Dial:
             self._addresses = found.result()
         except OSError as error:
             self._error = error
+        except ValueError as error:
+            # Another node has named a host that is none: a zero byte, a label that is too long.
+            self._error = OSError(errno.EHOSTUNREACH, f"no host name: {error}")
         self._next()
 
     def _next(self) -> None:
@@ -114,7 +117,7 @@ def _family_of(host: str) -> int | None:
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
-        except OSError:
+        except (OSError, ValueError):
             continue
         return family
     return None

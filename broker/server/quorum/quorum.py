@@ -137,11 +137,10 @@ class Quorum:
         """True if a later turn of the loop is scheduled for the rest of the work."""
         self._stopped: asyncio.Future[None] | None = None
         self.has_stopped = False
-        self.channel = ControllerChannel(
-            ChannelParts(
-                loop, clock.now_ms, self, self.node.endpoint_of, settings, self._rules.refuse
-            )
+        channel_parts = ChannelParts(
+            loop, clock.now_ms, self, self.node.endpoint_of, settings, self._rules.refuse
         )
+        self.channel, self._voter_changes = (ControllerChannel(channel_parts) for _ in range(2))
         self._leadership = Leadership(
             config,
             self._rules,
@@ -255,6 +254,7 @@ class Quorum:
             self._stopped.set_result(None)
             return
         self.channel.close()
+        self._voter_changes.close()
         self._loop.call_later(self.config.quorum.request_timeout_ms / 1000, self._close)
         self.raft.stop()
 
@@ -273,10 +273,31 @@ class Quorum:
         self._listeners.close()
         self.raft.close()
         self.channel.close()
+        self._voter_changes.close()
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)
 
     # Inputs.
+
+    def ask(
+        self,
+        request: Message,
+        api_version: int,
+        on_response: OnResponse,
+        *,
+        timeout_ms: int,
+        is_sent_once: bool = False,
+    ) -> None:
+        """Send a request of a broker, or of its client, to the active controller; see the channel.
+
+        A change of the voters has its own channel: its answer may take seconds, and a heartbeat of
+        the broker behind some of them would come too late.
+        """
+        is_slow = isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest)
+        channel = self._voter_changes if is_slow else self.channel
+        channel.ask(
+            request, api_version, on_response, timeout_ms=timeout_ms, is_sent_once=is_sent_once
+        )
 
     def submit(self, request: Message, api_version: int, on_response: OnResponse) -> None:
         """Hand a request to the active controller; answer NOT_CONTROLLER if it is elsewhere."""
@@ -414,6 +435,7 @@ class Quorum:
                 self._leadership.look_after_brokers()
             self.on_leader_change()
             self.channel.on_leader_change()
+            self._voter_changes.on_leader_change()
 
 
 def _to_controllers(config: BrokerConfig, tls: NodeTls) -> ClientSettings:

@@ -1,6 +1,7 @@
 """Whole nodes of a quorum in one process: elections, requests to the controller, failures."""
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from broker.errors import ErrorCode
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.protocol.message import Message
+from broker.protocol.messages import add_raft_voter
 from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from broker.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -366,6 +368,33 @@ def test_a_broker_of_its_own_follows_and_asks(tmp_path: Path) -> None:
         assert await create_topic(observer, "b") == ErrorCode.NONE
         await until(lambda: "b" in observer.image.topics.by_name)
         nodes.kill_all()
+
+    run(scenario)
+
+
+def test_a_heartbeat_does_not_wait_for_a_voter_that_is_silent(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = Nodes(tmp_path, 1).settings_of(1)
+        quorum = open_quorum(tmp_path, settings, directory_id=b"d" * 16)
+        quorum.start()
+        quorum.raft.upgrade_kraft_version(1, validate_only=False)
+        quorum.raft.tick()
+        await until(lambda: not quorum.node.has_uncommitted_voters)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            added: list[Message] = []
+            request = add_raft_voter.AddRaftVoterRequest(
+                voter_id=2,
+                voter_directory_id=b"e" * 16,
+                listeners=[add_raft_voter.Listener(name="CONTROLLER", host="127.0.0.1", port=port)],
+            )
+            quorum.ask(request, 1, added.append, timeout_ms=60_000)
+            beaten: list[Message] = []
+            quorum.ask(BrokerHeartbeatRequest(), 1, beaten.append, timeout_ms=60_000)
+            await until(lambda: bool(beaten))
+            assert not added
+        quorum.begin_stop()
+        await quorum.wait_stopped()
 
     run(scenario)
 
