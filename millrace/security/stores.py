@@ -4,6 +4,8 @@ The first bytes of a file decide its type: Java's JKS type reads PKCS #12 files 
 `ssl.keystore.type` is often wrong. A real JKS file is refused.
 """
 
+import os
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,13 +60,22 @@ def read_store(setting: str, location: str) -> bytes:
     """Return the bytes of a store. Raise StoreError."""
     named = f"{setting}={location}"
     try:
-        with open(location, "rb") as file:
+        with open(location, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise StoreError(f"{named}: not a regular file")
             data = file.read(MAX_STORE_BYTES + 1)
+    except StoreError:
+        raise
     except (OSError, ValueError) as error:
         raise StoreError(f"{named}: {getattr(error, 'strerror', error)}") from error
     if len(data) > MAX_STORE_BYTES:
         raise StoreError(f"{named}: more than {MAX_STORE_BYTES} bytes")
     return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file that a request may have named: a pipe without a writer is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _pem_of_pkcs12(named: str, data: bytes, password: str) -> bytes:
