@@ -11,7 +11,8 @@ from typing import Any
 import kafka
 import pytest
 from aiokafka import AIOKafkaProducer
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -220,6 +221,30 @@ def test_a_password_is_told_to_nobody(
     assert shown(broker) == of(new)
     produce_with_every_client(broker)
     assert SECRET not in broker.log()
+
+
+@pytest.mark.filterwarnings("ignore:alter_configs has been deprecated:DeprecationWarning")
+def test_librdkafka_changes_them_too(broker: LocalBroker, issuer: Issuer) -> None:
+    """It has both requests: the one that replaces all settings, and the one by operations."""
+    admin = AdminClient(broker.client_settings())
+    for replaces_all in (True, False):
+        new, wrong = issuer.issue(), issuer.issue("other")
+        for keystore, refusal in ((wrong, "the subject 'CN=other'"), (new, None)):
+            if replaces_all:
+                resource = ConfigResource("BROKER", "1", set_config={KEYSTORE: str(keystore)})
+                (changed,) = admin.alter_configs([resource]).values()
+            else:
+                entry = ConfigEntry(
+                    KEYSTORE, str(keystore), incremental_operation=AlterConfigOpType.SET
+                )
+                resource = ConfigResource("BROKER", "1", incremental_configs=[entry])
+                (changed,) = admin.incremental_alter_configs([resource]).values()
+            if refusal is None:
+                changed.result(20)
+            else:
+                with pytest.raises(KafkaException, match=refusal):
+                    changed.result(20)
+        assert shown(broker) == of(new)
 
 
 def test_apaches_own_tool(broker: LocalBroker, issuer: Issuer) -> None:
