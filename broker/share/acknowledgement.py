@@ -55,19 +55,19 @@ class Acknowledgement(NamedTuple):
 def validate_batches(batches: Sequence[Batch], *, may_renew: bool) -> None:
     """Raise INVALID_REQUEST unless the batches of one partition ascend and have valid types.
 
-    A batch that begins with the last record of the one before it is INVALID_RECORD_STATE, as in
-    Kafka: that record has just been acknowledged.
+    As in Kafka, a batch may begin with the last record of the one before it only if that one
+    renews it; else the record has just been acknowledged: INVALID_RECORD_STATE.
     """
-    previous = -1
+    previous, is_renewed = -1, True
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last:
             raise _invalid(f"The first offset {first} is above the last one, {last}")
-        if first == previous >= 0:
+        if first == previous and not is_renewed:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD_STATE, f"The record at {first} is acknowledged twice"
             )
-        if first <= previous:
+        if first < previous:
             raise _invalid(f"The batch at {first} begins within the one before it")
         if not types:
             raise _invalid(f"The batch at {first} has no acknowledge type")
@@ -78,7 +78,7 @@ def validate_batches(batches: Sequence[Batch], *, may_renew: bool) -> None:
                 raise _invalid(f"The acknowledge type {kind} is unknown")
             if kind == AcknowledgeType.RENEW and not may_renew:
                 raise _invalid("A renewal in a request that is not marked as such")
-        previous = last
+        previous, is_renewed = last, types[-1] == AcknowledgeType.RENEW
 
 
 def _invalid(message: str) -> KafkaError:

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
@@ -21,11 +20,17 @@ from broker.protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
-from broker.protocol.messages.share_fetch import ShareFetchResponse
-from broker.records.batch import split_batches
 from millrace.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
-from tests.lib.share_member import ShareMember, acquired, errors, initialize, topic_id_of
+from tests.lib.share_group_of_topic import (
+    Group,
+    delete_records,
+    offset_and_lag,
+    produce,
+    set_group,
+    values,
+)
+from tests.lib.share_member import acquired, errors, initialize
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -45,53 +50,10 @@ def broker() -> Iterator[LocalBroker]:
         yield started
 
 
-def produce(broker: LocalBroker, topic: str, count: int, partition: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
-    for number in range(count):
-        producer.produce(topic, f"{number}".encode(), partition=partition)
-    assert producer.flush(30) == 0
-
-
 @pytest.fixture
 def group(broker: LocalBroker) -> "Iterator[Group]":
     with Group(broker) as made:
         yield made
-
-
-class Group:
-    """A share group with a topic of its own; its members are closed at the end."""
-
-    def __init__(self, broker: LocalBroker) -> None:
-        self.broker = broker
-        self.name = f"group-{uuid4()}"
-        self.topic = f"topic-{uuid4()}"
-        produce(broker, self.topic, 10)
-        self.topic_id = topic_id_of(broker.bootstrap_servers, self.topic)
-        initialize(broker.bootstrap_servers, self.name, self.topic_id, 2, start_offset=0)
-        self.members: list[ShareMember] = []
-
-    def member(self, member_id: str | None = None) -> ShareMember:
-        member = ShareMember(self.broker.bootstrap_servers, self.name, self.topic_id, member_id)
-        self.members.append(member)
-        return member
-
-    def __enter__(self) -> "Group":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for member in self.members:
-            member.close()
-
-
-def values(response: ShareFetchResponse) -> list[bytes]:
-    """The values of the records that were sent, of all partitions."""
-    return [
-        bytes(record.value or b"")
-        for topic in response.responses
-        for each in topic.partitions
-        for batch in split_batches(bytes(each.records))
-        for record in batch.records()
-    ]
 
 
 # --- acquire and acknowledge ---
@@ -211,12 +173,17 @@ def test_a_request_that_wants_nothing_acquires_nothing(group: Group) -> None:
 def test_records_that_the_log_has_deleted_are_not_waited_for(group: Group) -> None:
     member = group.member()
     member.fetch([0])
-    admin = AdminClient({"bootstrap.servers": group.broker.bootstrap_servers})
-    deleted = admin.delete_records([TopicPartition(group.topic, 0, 7)])
-    for result in deleted.values():
-        result.result()
+    delete_records(group, 7)
     assert errors(member.fetch(acknowledged={0: [(0, 4, RELEASE)]}, max_wait_ms=0)) == [(0, 0, 0)]
     assert acquired(member.fetch(max_wait_ms=LOCK_MS * 2)) == {0: [(7, 9, 2)]}
+
+
+def test_records_that_the_log_has_deleted_are_no_lag(group: Group) -> None:
+    member = group.member()
+    member.fetch([0])
+    delete_records(group, 10)
+    member.fetch(max_wait_ms=0)
+    until(lambda: offset_and_lag(group) == (10, 0), shown=lambda: offset_and_lag(group))
 
 
 # --- bad input: Kafka's error, and nothing is moved ---
@@ -311,6 +278,14 @@ def test_a_renewal_asks_for_no_records(group: Group) -> None:
     assert refused.error_message is not None
     assert "maxRecords must be set to 0" in refused.error_message
     assert errors(member.acknowledge({0: [(0, 9, ACCEPT)]})) == [(0, 0)]
+
+
+@pytest.mark.parametrize("mode", [-1, 2, 127])
+def test_an_unknown_acquire_mode_is_refused_and_opens_no_session(group: Group, mode: int) -> None:
+    member = group.member()
+    refused = member.fetch([0], acquire_mode=mode)
+    assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert acquired(member.fetch([0])) == {0: [(0, 9, 1)]}
 
 
 def test_ten_thousand_sessions_get_the_limit_and_the_broker_lives(group: Group) -> None:
@@ -451,14 +426,6 @@ def test_an_open_transaction_holds_back_a_group_that_reads_committed(group: Grou
 
 
 # --- settings of a group ---
-
-
-def set_group(group: Group, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group.name, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": group.broker.bootstrap_servers})
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result(30)
 
 
 def set_consumer_quota(broker: LocalBroker, value: float | None) -> None:

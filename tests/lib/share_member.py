@@ -94,6 +94,7 @@ class ShareMember:
         max_bytes: int = 1 << 20,
         batch_size: int = 500,
         is_record_limit: bool = False,
+        acquire_mode: int | None = None,
         is_renew_ack: bool = False,
         forgotten: Sequence[int] = (),
         epoch: int | None = None,
@@ -109,7 +110,7 @@ class ShareMember:
             max_bytes=max_bytes,
             max_records=max_records,
             batch_size=batch_size,
-            share_acquire_mode=int(is_record_limit),
+            share_acquire_mode=int(is_record_limit) if acquire_mode is None else acquire_mode,
             is_renew_ack=is_renew_ack,
             topics=[
                 fetch.FetchTopic(

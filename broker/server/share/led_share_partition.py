@@ -211,10 +211,14 @@ class LedSharePartition:
         return self.share
 
     def follow_log_start(self) -> None:
-        """Forget the records that the log has deleted."""
-        if self.share is not None and self.share.follow_log_start(
-            self.partition.log.log_start_offset
-        ):
+        """Forget the records that the log has deleted.
+
+        The new start offset is stored, or they would count as lag until the next change.
+        """
+        share = self.share
+        if share is not None and share.follow_log_start(self.partition.log.log_start_offset):
+            if self.state is LedState.ACTIVE:
+                self._write_later(_Pending((), None, None), share)
             self.wake()
 
     # --- write ---

@@ -5,6 +5,8 @@ import pytest
 from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.share_fetch import AcknowledgementBatch
 from broker.share.acknowledgement import Acknowledgement, acknowledgements, validate_batches
+from broker.share.acquisition import Demand, LogBatch, SharePolicy
+from broker.share.share_partition import SharePartition
 
 
 def batch(first: int, last: int, *types: int) -> AcknowledgementBatch:
@@ -36,6 +38,22 @@ def test_a_record_in_two_batches_is_refused_as_kafka_does():
     with pytest.raises(KafkaError) as caught:
         validate_batches([batch(0, 9, 1), batch(9, 12, 1)], may_renew=False)
     assert caught.value.code == ErrorCode.INVALID_RECORD_STATE
+
+
+@pytest.mark.parametrize("after_it", [1, 4])
+def test_a_record_may_be_renewed_and_then_acknowledged_in_one_request(after_it: int) -> None:
+    batches = [batch(0, 4, 1, 1, 1, 1, 4), batch(4, 6, after_it)]
+    validate_batches(batches, may_renew=True)
+    share = SharePartition(0)
+    share.acquire(Demand("m", 7, 7), [LogBatch(0, 7)], SharePolicy(), 0)
+    change = share.acknowledge("m", list(acknowledgements(batches)), SharePolicy(), 1)
+    assert change is not None
+    share.complete(change, is_written=True, now_ms=2)
+    assert share.start_offset == (7 if after_it == 1 else 4)
+
+
+def test_what_lies_before_the_first_record_is_ignored_as_kafka_does() -> None:
+    validate_batches([batch(-1, 3, 1)], may_renew=False)
 
 
 def test_valid_batches_are_divided_into_ranges_of_one_type():

@@ -44,7 +44,8 @@ from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Demand
 from broker.share.session import FINAL_EPOCH, FIRST_EPOCH, PartitionKey, SessionKey, ShareSession
 
-RECORD_LIMIT = 1
+BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
+ACQUIRE_MODES = frozenset({BATCH_OPTIMIZED, RECORD_LIMIT})
 FIRST_VERSION_WITH_RENEWALS = 2
 
 
@@ -73,6 +74,11 @@ class ShareFetch:
         renews = context.api_version >= FIRST_VERSION_WITH_RENEWALS and request.is_renew_ack
         if renews:
             _validate_renewal(request)
+        if request.share_acquire_mode not in ACQUIRE_MODES:
+            mode = request.share_acquire_mode
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown share acquire mode id: {mode}"
+            )
         batches = batches_in(request.topics)
         try:
             session = self._session_of(context, request, member, batches)
