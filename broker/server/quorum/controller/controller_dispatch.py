@@ -14,6 +14,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.errors import ErrorCode
 from broker.metadata.controller import CONTROLLER_APIS
 from broker.metadata.features import SUPPORTED_FEATURES
+from broker.model import plain_address
 from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.framing import (
     DecodeError,
@@ -224,7 +225,7 @@ class ControllerDispatcher:
         try:
             header, forwarded = begin_request(envelope.request_data)
             principal = decode_principal(envelope.request_principal or b"")
-            host = ip_address(bytes(envelope.client_host_address))
+            host = plain_address(str(ip_address(bytes(envelope.client_host_address))))
             if not isinstance(forwarded, Message):
                 forwarded = yield from forwarded
         except (ValueError, UnsupportedVersion):
@@ -240,7 +241,7 @@ class ControllerDispatcher:
         if guard is not None:
             name = f"{principal.type}:{principal.name}"
             verdict = guard.controllers_verdict(
-                Requester(name, str(host)), forwarded, header.api_version
+                Requester(name, host), forwarded, header.api_version
             )
         inner = RequestContext(context.connection, header, header.api_version)
         answer = yield from self._answer_as(verdict, inner, forwarded)

@@ -50,6 +50,7 @@ class Listening:
     def __init__(self, *outcomes: object) -> None:
         self.outcomes = list(outcomes)
         self.accepts = 0
+        self.address = "127.0.0.1"
 
     def fileno(self) -> int:
         return 7
@@ -66,7 +67,7 @@ class Listening:
         outcome = self.outcomes.pop(0) if self.outcomes else BlockingIOError()
         if isinstance(outcome, Exception):
             raise outcome
-        return outcome, ("127.0.0.1", 1234)
+        return outcome, (self.address, 1234)
 
 
 class Accepted:
@@ -87,11 +88,10 @@ class Accepted:
 
 def listen(*outcomes: object, limits: ConnectionLimits = THREE) -> tuple[Listener, Loop, Listening]:
     loop, listening = Loop(), Listening(*outcomes)
-    peer = Peer("127.0.0.1", "PLAINTEXT")
     door: Any = SimpleNamespace(
         listener_name="PLAINTEXT",
         has_handshake=False,
-        connect=lambda accepted, host: SimpleNamespace(peer=peer),
+        connect=lambda accepted, host: SimpleNamespace(peer=Peer(host, "PLAINTEXT")),
     )
     any_loop: Any = loop
     any_socket: Any = listening
@@ -195,6 +195,15 @@ def test_an_address_with_too_many_connections_is_refused_in_one_line(
     assert len(listener.connections) == 3
     assert [client.is_closed for client in clients] == [False] * 3 + [True] * 17
     assert lines_with(caplog, "refused: max.connections.per.ip") == 1
+
+
+def test_an_ipv4_client_of_a_listener_for_both_kinds_has_its_plain_address() -> None:
+    """Rules and quotas for 10.0.0.1 are about it."""
+    listener, loop, listening = listen(Accepted())
+    listening.address = "::ffff:10.0.0.1"
+    loop.wake_up()
+    (connection,) = listener.connections.values()
+    assert connection.peer.host == "10.0.0.1"
 
 
 def test_a_client_whose_machine_has_vanished_is_noticed_by_keep_alives() -> None:
