@@ -27,6 +27,8 @@ from millrace.ending import INTERRUPTED
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
+    from broker.cli.clients.first_positions import FirstPositions
+
 POLL_SECONDS = 0.2
 RECORDS_AT_ONCE = 500
 METADATA_MAX_AGE_MS = 300_000
@@ -171,12 +173,17 @@ def given_group(parser: ToolParser, flag: str | None, in_settings: str | None) -
 
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
+    from broker.cli.clients.first_positions import FirstPositions
     from broker.cli.clients.library import make_consumer, told
 
     exclude_internal = settings.pop("exclude.internal.topics", "true").lower() != "false"
     consumer = make_consumer(settings)
+    commits = settings.get("enable.auto.commit", "true").lower() != "false"
+    positions = FirstPositions(settings["auto.offset.reset"] if commits else "")
     with told():
-        subscription = _Subscription(consumer, options, exclude_internal=exclude_internal)
+        subscription = _Subscription(
+            consumer, positions, options, exclude_internal=exclude_internal
+        )
     count, status = 0, 0
     progress = Progress(prints_results=True)
     try:
@@ -218,9 +225,15 @@ class _Subscription:
     """The input: a partition, a topic, or every topic that a regular expression matches."""
 
     def __init__(
-        self, consumer: "Consumer", options: argparse.Namespace, *, exclude_internal: bool
+        self,
+        consumer: "Consumer",
+        positions: "FirstPositions",
+        options: argparse.Namespace,
+        *,
+        exclude_internal: bool,
     ) -> None:
         self._consumer = consumer
+        self._positions = positions
         self._options = options
         self._exclude_internal = exclude_internal
         self._clock: Clock = SystemClock()
@@ -230,7 +243,7 @@ class _Subscription:
         if options.include is not None:
             self._pattern = _pattern(options.include)
         elif options.partition is None:
-            consumer.subscribe([options.topic])
+            self._subscribe([options.topic])
         else:
             self._assign()
 
@@ -243,6 +256,7 @@ class _Subscription:
         while True:
             self._look_for_topics()
             messages = self._consumer.consume(RECORDS_AT_ONCE, POLL_SECONDS)
+            self._positions.store(self._consumer)
             now_ms = self._clock.now_ms()
             for message in messages:
                 error = message.error()
@@ -290,7 +304,10 @@ class _Subscription:
         )
         if topics and topics != self._topics:
             self._topics = topics
-            self._consumer.subscribe(topics)
+            self._subscribe(topics)
+
+    def _subscribe(self, topics: list[str]) -> None:
+        self._consumer.subscribe(topics, on_assign=self._positions.find)
 
 
 def _pattern(text: str) -> re.Pattern[str]:

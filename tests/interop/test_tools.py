@@ -226,6 +226,19 @@ def test_lines_go_in_and_come_out(tool: Run, publish: Callable[[str, bytes], int
     assert tool("console-consumer", "--topic console --from-beginning --max-messages 0") == (0, [])
 
 
+def test_a_group_commits_where_it_has_read_nothing(
+    tool: Run, publish: Callable[[str, bytes], int]
+) -> None:
+    """As Kafka's consumer does: the next run, which begins at the end, misses nothing."""
+    for topic in ("few-a", "few-b"):
+        assert tool("topics", f"--create --topic {topic}")[0] == 0
+        assert publish(f"--topic {topic}", f"{topic}\n".encode()) == 0
+    both = "--include few-. --group few --timeout-ms 20000"
+    first = tool("console-consumer", f"{both} --from-beginning --max-messages 1")[1]
+    second = tool("console-consumer", f"{both} --max-messages 1")[1]
+    assert sorted(first + second) == ["few-a", "few-b"]
+
+
 def test_performance_is_measured(tool: Run) -> None:
     assert tool("topics", "--create --topic fast")[0] == 0
     many = "--topic fast --num-records 2000 --throughput"
