@@ -85,7 +85,7 @@ def credentials(login: KerberosLogin) -> Any:
 
 def _cache_of(login: KerberosLogin) -> str:
     """Return a place in this process's memory for an identity's tickets."""
-    return f"MEMORY:millrace-{login.principal}"
+    return f"MEMORY:millrace-{login.principal}-{login.keytab}"
 
 
 class ProcessIdentity:

@@ -15,7 +15,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.__main__ import main as tool
+from broker.config.kerberos_config import KerberosConfig
+from broker.security.errors import AuthenticationFailed
+from broker.security.gssapi_client import GssapiClient
+from broker.security.gssapi_server import GssapiServer
+from broker.security.kerberos_names import ShortNames
+from broker.server.network.kerberos import KerberosAcceptor, new_initiator
 from millrace.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, login_text
+from millrace.security.kerberos import KerberosLogin
 from millrace.security.properties import properties_text, write_private
 from millrace.testing import LocalCluster
 from tests.lib.kerberos import REALM, Realm, running_realm
@@ -199,3 +206,22 @@ def test_a_program_without_a_ticket_says_so_at_the_start(
         assert ended.returncode != 0
         assert "Traceback" not in ended.stderr, ended.stderr
         assert principal[wrong] in ended.stderr + ended.stdout, ended
+
+
+def test_a_ticket_for_another_key_is_refused_and_nothing_else_happens(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of the service was changed, and the broker has the former one."""
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    keytab = realm.add("kafka/localhost")
+    realm.run("kadmin.local", "-q", f"cpw -randkey kafka/localhost@{REALM}")
+    names = ShortNames(["DEFAULT"], REALM)
+    config = KerberosConfig(f"kafka/localhost@{REALM}", str(keytab), names)
+    login = KerberosLogin("kafka", f"alice@{REALM}", str(realm.folder / "alice.keytab"))
+    ticket = GssapiClient(new_initiator(login, "localhost")).first()
+    for token in (ticket, ticket[:-1], ticket[:40], b"", b"\x60\x00"):
+        server = GssapiServer(KerberosAcceptor(config).new_context(), names.of)
+        with pytest.raises(AuthenticationFailed):
+            server.receive(token)
+        assert not server.is_complete

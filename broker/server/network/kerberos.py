@@ -19,7 +19,11 @@ class KerberosAcceptor:
         name = self._gssapi.Name(config.principal, self._gssapi.NameType.kerberos_principal)
         try:
             self._credential = self._gssapi.Credentials(
-                name=name, usage="accept", store={"keytab": config.keytab}
+                name=name,
+                usage="accept",
+                store={"keytab": config.keytab},
+                # Kerberos alone, and no SPNEGO, which the library offers too.
+                mechs=[self._gssapi.MechType.kerberos],
             )
         except self._gssapi.exceptions.GSSError as error:
             raise invalid(f"keyTab={config.keytab}: {error}") from error
@@ -59,13 +63,22 @@ class KerberosContext:
 
     @property
     def is_complete(self) -> bool:
-        """True if the client has proved its principal."""
-        return bool(self._context.complete)
+        """True if the client has proved its principal; raises AuthenticationFailed.
+
+        The package gives a failure back as a token, and raises it at the next question.
+        """
+        try:
+            return bool(self._context.complete)
+        except self._failure as error:
+            raise AuthenticationFailed(f"{self._named}{_said(error)}") from error
 
     @property
     def initiator(self) -> str:
-        """The client's principal."""
-        return str(self._context.initiator_name)
+        """The client's principal; raises AuthenticationFailed."""
+        try:
+            return str(self._context.initiator_name)
+        except self._failure as error:
+            raise AuthenticationFailed(f"{self._named}{_said(error)}") from error
 
     def step(self, token: bytes) -> bytes:
         """Return the answer to a token; raises AuthenticationFailed."""
