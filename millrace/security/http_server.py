@@ -36,6 +36,8 @@ VARIABLE: Final = "MILLRACE_HTTP_CONFIG"
 MEANING: Final = "file that says how HTTP is served: ssl.keystore.location, authentication.method"
 OPEN_PATHS: Final = frozenset({"/health", "/health/live", "/health/ready"})
 REALM: Final = "millrace"
+MAX_LOGGED_CHARACTERS: Final = 200
+"""Of each text of a client that has not authenticated."""
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -108,7 +110,10 @@ class HttpSecurity:
         return client_context(librdkafka_security(self.settings))
 
     def lets_in(self, path: str, authorization: str) -> bool:
-        """Tell whether a request for a path is answered, by its Authorization header."""
+        """Return True if a request for a path is answered, by its Authorization header.
+
+        A header that proves nothing is logged with the user that it names.
+        """
         if not self.users or path in OPEN_PATHS:
             return True
         scheme, _, given = authorization.partition(" ")
@@ -123,7 +128,15 @@ class HttpSecurity:
             hmac.compare_digest(pair, f"{name}:{password}".encode())
             for name, password in self.users.items()
         ]
-        return any(matches)
+        if any(matches):
+            return True
+        user = pair.partition(b":")[0].decode(errors="replace")
+        log.info(
+            "HTTP authentication failed user=%r path=%r",
+            user[:MAX_LOGGED_CHARACTERS],
+            path[:MAX_LOGGED_CHARACTERS],
+        )
+        return False
 
 
 OPEN: Final = HttpSecurity()

@@ -52,6 +52,8 @@ class Listeners:
 
         Among those, the one whose last request is the oldest is closed first.
         """
+        if not self.counts.excess:
+            return
         clients = [
             connection
             for name, listener in self._by_name.items()

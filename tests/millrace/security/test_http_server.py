@@ -52,6 +52,19 @@ def test_users_are_let_in_and_probes_for_everybody(
     assert "hers" not in repr(security)
 
 
+def test_a_wrong_password_is_logged_with_its_user(
+    tmp_path: Path, settings: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    security = read(tmp_path, settings)
+    with caplog.at_level("INFO", "millrace.security"):
+        assert not security.lets_in("/metrics", basic("anna\r\nforged:a-secret"))
+        assert not security.lets_in("/" + "p" * 1_000, basic("x" * 1_000))
+    first, second = caplog.messages
+    assert first == r"HTTP authentication failed user='anna\r\nforged' path='/metrics'"
+    assert len(second) < 500
+    assert "secret" not in caplog.text
+
+
 def test_without_a_file_everybody_is_let_in_over_http() -> None:
     assert http_security("") is OPEN
     assert (OPEN.scheme, OPEN.context(), OPEN.peer_context()) == ("http", None, None)
