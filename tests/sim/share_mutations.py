@@ -6,6 +6,7 @@ from broker.coordinator.share_state.state import SharePartition as StoredSharePa
 from broker.server.network.later import happened
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.share.led_share_partition import LedSharePartition
+from broker.server.share.share_partitions import SharePartitions
 from broker.share import share_partition
 from broker.share.acquisition import Acquisition
 from broker.share.in_flight import ACQUIRED, AVAILABLE, Run
@@ -133,6 +134,16 @@ def only_the_first_who_waits_is_woken(patch):
     patch.setattr(ParkedFetches, "wake", lambda parked, fetches: real(parked, list(fetches)[:1]))
 
 
+def a_share_partition_is_read_before_its_last_write(patch):
+    real = SharePartitions._forget
+
+    def hasty(table, led):
+        real(table, led)
+        table._ending.clear()
+
+    patch.setattr(SharePartitions, "_forget", hasty)
+
+
 MUTATIONS = [
     what_is_being_written_may_be_acknowledged,
     records_of_others_may_be_acknowledged,
@@ -150,4 +161,5 @@ MUTATIONS = [
     records_that_come_back_wake_nobody,
     a_lock_that_ends_wakes_nobody,
     only_the_first_who_waits_is_woken,
+    a_share_partition_is_read_before_its_last_write,
 ]

@@ -1,11 +1,11 @@
 """A seeded history of a share group: members, leaders of partitions, and share coordinators.
 
-The share-partitions are those of the shell (`LedSharePartition`, `StatePersister`), on virtual time
-and a network that loses, repeats and delays. Members fetch from the node that they take for the
-leader, acknowledge some of what they got in all ways, renew locks, forget records until their lock
-ends, wait for records, and lose their connections. Leaders change: the old one goes on until it
-hears of it. Share coordinators crash. Partitions grow, with aborted transactions and holes, and
-records are deleted.
+The share-partitions are those of the shell (`LedSharePartition`, `StatePersister`, and the table
+`SharePartitions`), on virtual time and a network that loses, repeats and delays. Members fetch from
+the node that they take for the leader, acknowledge some of what they got in all ways, renew locks,
+forget records until their lock ends, wait for records, lose their connections, and leave a node.
+Leaders change: the old one goes on until it hears of it. Share coordinators crash. Partitions grow,
+with aborted transactions and holes, and records are deleted.
 
 Checked after every event:
 
@@ -34,10 +34,12 @@ from broker.model import TopicPartition
 from broker.server.network.later import Later
 from broker.server.share.led_share_partition import LedParts, LedSharePartition, LedState
 from broker.server.share.share_metrics import ShareMetrics
+from broker.server.share.share_partitions import SharePartitions
 from broker.server.share.state_persister import PersisterParts, StatePersister
 from broker.share.acknowledgement import Acknowledgement, AcknowledgeType
 from broker.share.acquisition import Acquired, Demand, LogBatch, SharePolicy
 from broker.share.group_settings import Reset, ShareGroupSettings
+from broker.share.session_cache import ShareSessionCache
 from tests.sim.replica_cluster import NoProgress
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_coordinators import LISTENER, ShareCoordinators, Weather
@@ -106,7 +108,12 @@ class ShareWorld:
         self.logs = [Log(number, self.random.choice(NODES)) for number in range(PARTITION_COUNT)]
         self.policy = POLICY
         self.waiting = WaitingMembers(self.scheduler)
-        self._parts = {node_id: self._make_parts() for node_id in NODES}
+        self.tables = {
+            node_id: SharePartitions(
+                self._make_parts(), cast(Any, _PartitionsOf(self, node_id)), ShareSessionCache(0)
+            )
+            for node_id in NODES
+        }
         self.leaders: dict[tuple[int, int], Leader] = {}
         """By node and partition."""
         for log in self.logs:
@@ -134,7 +141,6 @@ class ShareWorld:
             cast(Any, None),
             ShareMetrics(),
             settings_of=lambda group_id: ShareGroupSettings(self.policy, Reset.EARLIEST),
-            on_ended=self._forget,
         )
 
     def key_of(self, log: Log) -> SharePartitionKey:
@@ -161,7 +167,8 @@ class ShareWorld:
         elif roll < 0.80:
             self.produce(log)
         elif roll < 0.84:
-            self.disconnect(member_id)
+            leave = partial(self.disconnect, member_id) if roll < 0.83 else self.leave_node
+            leave()
         elif roll < 0.88:
             self.move_leader(log)
         elif roll < 0.91:
@@ -197,43 +204,57 @@ class ShareWorld:
 
     def move_leader(self, log: Log) -> None:
         """Let another node lead; the old one hears of it later."""
-        before = self.leaders.get((log.leader, log.number))
+        before = log.leader
         if self.random.random() < 0.8:
             log.leader = self.random.choice(NODES)
         log.leader_epoch += 1
-        if before is not None:
-            delay_ms = self.random.randint(0, 500)
-            self.scheduler.after(delay_ms, lambda: self._end(before))
+        delay_ms = self.random.randint(0, 500)
+        self.scheduler.after(
+            delay_ms, lambda: self.tables[before].on_role(self.partition_at(before, log))
+        )
 
-    def _end(self, leader: Leader) -> None:
-        if leader.led.state is not LedState.ENDED:
-            leader.led.end(KafkaError(6, "moved"))  # type: ignore[arg-type]
-            self._forget(leader.led)
+    def partition_at(self, node_id: int, log: Log) -> Any:
+        """Return a partition as a node has it; the log is one for all nodes."""
+        leads = node_id == log.leader
+        return SimpleNamespace(
+            leader=SimpleNamespace(leader_epoch=log.leader_epoch) if leads else None,
+            key=(TOPIC_ID, log.number),
+            log=_LogOf(log),
+            parked={},
+            topic_partition=TopicPartition("jobs", log.number),
+        )
 
-    def _forget(self, led: LedSharePartition) -> None:
-        for place, leader in list(self.leaders.items()):
-            if leader.led is led:
-                del self.leaders[place]
+    def leave_node(self) -> None:
+        """Let every member leave a node, whose share-partitions end while they may still write."""
+        table = self.tables[self.random.choice(NODES)]
+        for led in list(table):
+            for member_id in MEMBERS:
+                led.release(member_id)
+        table.end_if_unused(GROUP)
 
     # --- members ---
 
     def leader_of(self, log: Log) -> Leader | None:
         """Return a share-partition that a member reaches: mostly the one of the leader."""
         node_id = log.leader if self.random.random() < 0.8 else self.random.choice(NODES)
+        table, key = self.tables[node_id], (TOPIC_ID, log.number)
+        led = table.find(GROUP, key)
+        if led is None:
+            if node_id != log.leader:
+                return None
+            led = table.get(GROUP, key)
         found = self.leaders.get((node_id, log.number))
-        if found is None and node_id == log.leader:
-            partition = SimpleNamespace(
-                leader=SimpleNamespace(leader_epoch=log.leader_epoch),
-                log=log,
-                parked={},
-                topic_partition=TopicPartition("jobs", log.number),
-            )
-            # The log is one for all: its start is seen by every node at once.
-            partition.log = _LogOf(log)
-            led = LedSharePartition(self._parts[node_id], self.key_of(log), cast(Any, partition))
+        if found is None or found.led is not led:
             found = self.leaders[node_id, log.number] = Leader(led)
-            led.load()
         return found
+
+    def _active(self) -> list[tuple[Log, Leader]]:
+        """Return the share-partitions that have not ended."""
+        return [
+            (self.logs[number], leader)
+            for (_, number), leader in self.leaders.items()
+            if leader.led.state is not LedState.ENDED
+        ]
 
     def fetch(self, log: Log, member_id: str) -> int:
         leader = self.leader_of(log)
@@ -349,7 +370,7 @@ class ShareWorld:
                     log.accepted[offset] = max(epoch, log.accepted.get(offset, 0))
 
     def disconnect(self, member_id: str) -> None:
-        for leader in list(self.leaders.values()):
+        for _, leader in self._active():
             held = {
                 offset: holder
                 for offset, holder in leader.holders.items()
@@ -374,8 +395,8 @@ class ShareWorld:
 
     def check(self) -> None:
         self.waiting.check()
-        for (_, number), leader in self.leaders.items():
-            share, log = leader.led.share, self.logs[number]
+        for log, leader in self._active():
+            share, number = leader.led.share, log.number
             if share is None:
                 continue
             for offset in range(leader.start_offset, share.start_offset):
@@ -403,7 +424,7 @@ class ShareWorld:
         ends_ms = self.scheduler.now_ms + FINISHING_MS
         while not self._is_finished():
             if self.scheduler.now_ms > ends_ms:
-                runs = [leader.led.share and leader.led.share.runs for leader in self._all()]
+                runs = [leader.led.share and leader.led.share.runs for _, leader in self._active()]
                 raise NoProgress(f"not finished: {runs}")
             for log in self.logs:
                 member_id = self.random.choice(MEMBERS)
@@ -413,17 +434,27 @@ class ShareWorld:
             self.scheduler.run_until(self.scheduler.now_ms + self.random.randint(1, 100))
             self.check()
 
-    def _all(self) -> list[Leader]:
-        return list(self.leaders.values())
-
     def _is_finished(self) -> bool:
-        for log in self.logs:
-            leader = self.leaders.get((log.leader, log.number))
-            if leader is None or leader.led.share is None:
-                return False
-            if leader.led.share.start_offset < log.end_offset:
-                return False
-        return True
+        ends = {
+            leader.led.key.partition: leader.led.share.start_offset
+            for log, leader in self._active()
+            if leader.led.share is not None and leader.led.leader_epoch == log.leader_epoch
+        }
+        return all(ends.get(log.number, -1) >= log.end_offset for log in self.logs)
+
+
+class _PartitionsOf:
+    """The partitions of a node, as a table of share-partitions sees them."""
+
+    def __init__(self, world: ShareWorld, node_id: int) -> None:
+        self._world = world
+        self._node_id = node_id
+
+    def name_of(self, topic_id: bytes) -> str:
+        return "jobs"
+
+    def get(self, topic: str, number: int) -> Any:
+        return self._world.partition_at(self._node_id, self._world.logs[number])
 
 
 class _LogOf:
@@ -431,6 +462,8 @@ class _LogOf:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+
+    topic_id = TOPIC_ID
 
     @property
     def log_start_offset(self) -> int:
