@@ -408,3 +408,56 @@ def test_settings_of_a_sink_that_do_not_go_together(settings: dict[str, str], na
 def test_urls_of_java_are_understood(text: str, expected: str) -> None:
     url = url_of(SOURCE_CONFIG.parse(source(text)))
     assert url.render_as_string(hide_password=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("NUMERIC(10, 2)", "1.5"), ("NUMERIC(30)", "9223372036854775808"), ("TEXT", "'7'")],
+)
+def test_a_column_that_counts_nothing_is_refused_in_words(url: str, kind: str, value: str) -> None:
+    """A fraction would be cut from the offset, and its row be read again for ever."""
+    run(url, f"CREATE TABLE t (id {kind} PRIMARY KEY NOT NULL)", f"INSERT INTO t VALUES ({value})")
+    kept = Kept()
+    told = source(url, "incrementing", incrementing_column_name="id")
+    task = started_source(JdbcSourceConnector(), told, kept)
+    with pytest.raises(ConnectException, match="must be a whole number of 64 bits"):
+        polled(task, kept)
+    task.stop()
+
+
+def test_a_row_without_a_number_is_left_out_of_an_incrementing_query(url: str) -> None:
+    run(url, "CREATE TABLE t (id BIGINT)", "INSERT INTO t VALUES (NULL), (3)")
+    kept = Kept()
+    more = {"incrementing_column_name": "id", "validate_non_null": "false"}
+    task = started_source(JdbcSourceConnector(), source(url, "incrementing", **more), kept)
+    assert values(polled(task, kept, 2), "id") == [3]
+    task.stop()
+
+
+def test_columns_that_come_go_or_get_another_type_are_read_at_once(url: str) -> None:
+    """Values of a new column would be lost until the next start."""
+    run(
+        url,
+        "CREATE TABLE t (id BIGINT PRIMARY KEY NOT NULL, v INTEGER)",
+        "INSERT INTO t VALUES (1, 1)",
+    )
+    kept = Kept()
+    told = source(url, "incrementing", incrementing_column_name="id")
+    task = started_source(JdbcSourceConnector(), told, kept)
+
+    def changed(*statements: str) -> dict[str, Any]:
+        run(url, *statements)
+        (record,) = polled(task, kept, 2)
+        return {field.name: each for field, each in record.value.items()}
+
+    assert changed() == {"id": 1, "v": 1}
+    added = changed("ALTER TABLE t ADD COLUMN w TEXT", "INSERT INTO t VALUES (2, 2, 'x')")
+    assert added == {"id": 2, "v": 2, "w": "x"}
+    renamed = changed("ALTER TABLE t RENAME COLUMN v TO z", "INSERT INTO t VALUES (3, 3, 'y')")
+    assert renamed == {"id": 3, "z": 3, "w": "y"}
+    dropped = changed("ALTER TABLE t DROP COLUMN w", "INSERT INTO t VALUES (4, 4)")
+    assert dropped == {"id": 4, "z": 4}
+    if "postgresql" in url:
+        retyped = changed("ALTER TABLE t ALTER z TYPE TEXT", "INSERT INTO t VALUES (5, 'five')")
+        assert retyped == {"id": 5, "z": "five"}
+    task.stop()

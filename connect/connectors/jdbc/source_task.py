@@ -60,6 +60,7 @@ _SHOWN: Final = 80
 _WRONG: Final = (ValueError, ArithmeticError, DataException)
 _NONE: Final = type(None)
 _KINDS_LIMIT: Final = 1000
+_LONG_END: Final = 1 << 63
 _OF_MILLISECONDS: Final = (TIME_NAME, TIMESTAMP_NAME)
 _NANOS: Final = "timestamp_nanos"
 _VIEW: Final = "millrace_connect_query"
@@ -87,6 +88,7 @@ class TableReader:
         self._offset = dict(offset)
         self._rows: Generator[SourceRecord] | None = None
         self._table: sa.Table | None = None
+        self._seen_shape: tuple[Any, ...] = ()
         self._is_among_equals = False
         """Whether more rows with the timestamp of the last row follow."""
         self._by_kinds: dict[tuple[type, ...], list[tuple[int, Reader]]] = {}
@@ -112,7 +114,7 @@ class TableReader:
     def read(self, connection: sa.Connection) -> list[SourceRecord]:
         """Return the next rows; an empty list if there is no new row."""
         if self._rows is None:
-            if self._table is None:
+            if self._table is None or self._shape(connection, self._table) != self._seen_shape:
                 self._look_at(connection)
             self._rows = self._asked(connection)
         records: list[SourceRecord] = []
@@ -145,6 +147,7 @@ class TableReader:
         fields = {name: column.schema for name, column in self._columns}
         self._schema = Schema.struct(fields, name=self.name or None)
         self._table = table
+        self._seen_shape = self._shape(connection, table)
         self._incrementing = self._incrementing_column(table)
         if self._incrementing is not None:
             self._incrementing_place = list(table.columns).index(self._incrementing)
@@ -154,6 +157,17 @@ class TableReader:
             if self._mode in (TIMESTAMP, BOTH)
         ]
         self._refuse_null()
+
+    def _shape(self, connection: sa.Connection, table: sa.Table) -> tuple[Any, ...]:
+        """Return the names and the types of a table's columns at present.
+
+        Those of a query are fixed by the view that was created for it.
+        """
+        if self._query:
+            return ()
+        asked = sa.select(sa.text("*")).select_from(table).where(sa.false())
+        with connection.execute(asked) as result:
+            return tuple((each[0], each[1]) for each in result.cursor.description)
 
     def _column(self, table: sa.Table, name: str) -> "sa.Column[Any]":
         by_name = {column.name.lower(): column for column in table.columns}
@@ -217,11 +231,25 @@ class TableReader:
 
     def _advance(self, row: Any, moment: Any) -> None:
         if self._incrementing is not None:
-            self._offset[INCREMENTING] = int(row[self._incrementing_place])
+            self._offset[INCREMENTING] = self._number(row[self._incrementing_place])
         if moment is not None:
             utc = moment_of(moment, self._zone)
             self._offset[TIMESTAMP] = timestamp_ms_of(utc)
             self._offset[_NANOS] = utc.microsecond * 1000
+
+    def _number(self, value: Any) -> int:
+        """Return a value of the incrementing column. Raise ConnectException."""
+        try:
+            number = int(value)
+        except (TypeError, ValueError, ArithmeticError):
+            number = _LONG_END
+        if number != value or not -_LONG_END <= number < _LONG_END:
+            assert self._incrementing is not None
+            raise ConnectException(
+                f"The incrementing column {self._incrementing.name} of {self.name or 'the query'} "
+                f"has the value {str(value)[:_SHOWN]!r}, but it must be a whole number of 64 bits"
+            )
+        return number
 
     def _record(self, row: Any) -> SourceRecord:
         values = list(row)
@@ -292,7 +320,7 @@ class TableReader:
         incrementing = self._incrementing
         if not self._timestamps:
             assert incrementing is not None
-            statement = sa.select(*columns)
+            statement = sa.select(*columns).where(incrementing.is_not(None))
             if INCREMENTING in self._offset:
                 statement = statement.where(incrementing > self._offset[INCREMENTING])
             return statement.order_by(incrementing)
