@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,7 +149,7 @@ class Supervisor:
                 (CONNECT, self._start_connect),
             ):
                 if name in self._children:
-                    group.create_task(starting(asyncio.gather(*started)))
+                    group.create_task(starting(started))
 
     async def _start_broker(self, name: str) -> None:
         node_id = int(name.rpartition("-")[2])
@@ -174,7 +175,7 @@ class Supervisor:
         arguments = (part for override in overrides for part in ("--override", override))
         await self._run(name, "broker", "start", *file, *arguments)
 
-    async def _start_rest_proxy(self, _: "asyncio.Future[Any]") -> None:
+    async def _start_rest_proxy(self, _: Sequence[asyncio.Task[None]]) -> None:
         servers = bootstrap_servers(self._plan)
         arguments = programs.rest_proxy_arguments(
             servers,
@@ -184,8 +185,8 @@ class Supervisor:
         )
         await self._run(REST_PROXY, programs.REST_PROXY, *arguments)
 
-    async def _start_registry(self, brokers: "asyncio.Future[Any]") -> None:
-        await brokers
+    async def _start_registry(self, brokers: Sequence[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*brokers)
         port = self._plan["ports"][REGISTRY]
         arguments = programs.registry_arguments(
             bootstrap_servers(self._plan), port, self._replicas()
@@ -193,8 +194,8 @@ class Supervisor:
         neighbours = ("--neighbours", self._neighbours())
         await self._run(REGISTRY, programs.REGISTRY, *arguments, *neighbours)
 
-    async def _start_connect(self, brokers: "asyncio.Future[Any]") -> None:
-        await brokers
+    async def _start_connect(self, brokers: Sequence[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*brokers)
         files = Path(self._plan["data_folder"]) / "connect-files"
         files.mkdir(parents=True, exist_ok=True)
         properties = self._place.folder / "connect.properties"

@@ -225,6 +225,17 @@ def command_of(pid: int) -> str:
         return ""
 
 
+def test_stopped_at_its_start_it_logs_no_stack_trace(millrace: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "stacks" / "default"
+    begun = millrace.begin("up", "--any-port", "--ephemeral", "--brokers", "3")
+    until(lambda: "starting" in millrace("status").stdout)
+    assert millrace("down").returncode == 0
+    assert begun.wait(60) == 1
+    log = (folder / "logs" / "stack.log").read_text()
+    assert log.endswith("stack stopped on a signal\n")
+    assert "Traceback" not in log
+
+
 def test_a_secured_stack_lets_in_who_has_its_file(millrace: Command, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.yaml"
     seeds.write_text("topics: [lines]\n")
