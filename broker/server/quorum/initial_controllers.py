@@ -10,7 +10,7 @@ those of `controller.quorum.voters`, and without this setting those of the text.
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.listeners import parse_address
+from broker.config.listeners import NON_ROUTABLE, parse_address
 from broker.config.sources import invalid
 from broker.log.checkpoints import decode_uuid
 from broker.log.storage import RealStorage
@@ -29,6 +29,9 @@ from broker.server.quorum.formatting import FormatPlan, directories_of, examine,
 from broker.server.quorum.voters import DEFAULT_LISTENER_NAME
 
 OPTION = "--initial-controllers"
+MAX_NODE_ID = 2**31 - 1
+RESERVED_IDS = 100
+"""The first directory ids have a meaning in Kafka: unassigned, lost, migrating (KIP-858)."""
 
 
 class InitialController(NamedTuple):
@@ -53,11 +56,17 @@ def _controller(text: str) -> InitialController:
     address, colon, directory = rest.rpartition(":")
     if not at or not colon or not id_text.isdecimal():
         raise invalid(f"{OPTION}: {text}: expected id@host:port:directory")
+    if int(id_text) > MAX_NODE_ID:
+        raise invalid(f"{OPTION}: {text}: the node id is too large")
     host, port = parse_address(OPTION, text, address)
+    if host in NON_ROUTABLE or not port:
+        raise invalid(f"{OPTION}: {text}: must name a host and a port that others can reach")
     try:
         directory_id = decode_uuid(directory)
     except ValueError as error:
         raise invalid(f"{OPTION}: {text}: {error}") from error
+    if int.from_bytes(directory_id, "big") < RESERVED_IDS:
+        raise invalid(f"{OPTION}: {text}: the directory id is reserved, so no directory has it")
     return InitialController(int(id_text), host, port, directory_id)
 
 

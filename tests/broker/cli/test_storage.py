@@ -279,6 +279,23 @@ def test_a_controller_is_named_once(tmp_path, capsys):
     assert "one twice" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("controllers", "why"),
+    [
+        (f"{2**31}@a:19093:JEXY6aqzQY-32P5TStzaFg", "node id is too large"),
+        ("1@:19093:JEXY6aqzQY-32P5TStzaFg", "that others can reach"),
+        ("1@0.0.0.0:19093:JEXY6aqzQY-32P5TStzaFg", "that others can reach"),
+        ("1@a:0:JEXY6aqzQY-32P5TStzaFg", "that others can reach"),
+        ("1@a:19093:AAAAAAAAAAAAAAAAAAAAAA", "directory id is reserved"),
+        ("1@a:19093:AAAAAAAAAAAAAAAAAAAAAQ", "directory id is reserved"),
+    ],
+)
+def test_a_controller_that_cannot_be_is_refused(tmp_path, capsys, controllers, why):
+    assert format_with(write(tmp_path, DYNAMIC), "-I", controllers) == 1
+    assert why in capsys.readouterr().err
+    assert not (tmp_path / "a" / "meta.properties").exists()
+
+
 def test_a_new_node_is_formatted_with_the_first_controllers_and_then_left_alone(tmp_path):
     config = config_of(write(tmp_path, DYNAMIC))
     first, second = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
