@@ -7,9 +7,9 @@ held bytes are forwarded. Two nodes are partitioned when both ways between them 
 one way is closed, an existing connection still carries the other direction, but a new connection is
 not established, since that needs both.
 
-The dialling node must be known. For a controller the port tells it: each dialling node has its own
-link. All nodes learn the same address of a broker, so its link is shared, and the client id in the
-first request tells the dialling node. Connections from an unknown client are forwarded.
+The dialling node must be known. A link may be that of one node (`add`). All nodes learn the same
+address of a broker or a controller of a cluster, so its link is shared (`add_shared`): the client
+id in the first request tells the dialling node. Connections from an unknown client are forwarded.
 
 A link listens only while the node behind it listens, so that a connection is refused as the node
 itself would refuse it. While a way is closed its links do listen, since a silent node must be told
