@@ -438,3 +438,19 @@ def test_a_text_in_a_column_of_numbers_is_refused_in_words(tmp_path: Path) -> No
     run(url, "CREATE TABLE t (v NUMERIC)", "INSERT INTO t VALUES ('x')")
     with pytest.raises(DataException, match="value 'x': it is not a number"):
         read(url)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["DATE 'infinity'", "DATE '10000-01-01'", "TIMESTAMP '0044-03-15 BC'", "TIME '24:00'"],
+)
+def test_a_time_that_python_does_not_have_is_refused_with_a_remedy(
+    server: PostgreSql, value: str
+) -> None:
+    emptied(server.url)
+    url = f"jdbc:{server.url}"
+    run(url, f"CREATE TABLE t AS SELECT {value} AS v")
+    with pytest.raises(ConnectException, match=r"t cannot be read: .* casts the column to text"):
+        read(url)
+    (record,) = read(url, query="SELECT v::text AS v FROM t")
+    assert record.value["v"] in value or record.value["v"] in ("0044-03-15 00:00:00 BC", "24:00:00")

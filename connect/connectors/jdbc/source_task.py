@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, NoSuchTableError, SAWarning, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, NoSuchTableError, SAWarning, SQLAlchemyError
 
 from connect.clock import now_ms, timestamp_ms
 from connect.connectors.jdbc.connection import engine_of
@@ -428,6 +428,8 @@ class JdbcSourceTask(SourceTask):
             said = f"{reader.name or 'the query'} cannot be read: {said_by(error)}"
             if may_pass(error):
                 raise RetriableException(said) from error
+            if isinstance(error, DataError):
+                said += ": use a query that casts the column to text"
             raise ConnectException(said) from error
         except SQLAlchemyError as error:
             self._close()
