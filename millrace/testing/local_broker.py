@@ -4,9 +4,10 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
+from millrace.testing.block import Block
 from millrace.testing.node_process import NodeProcess, settings_text
 from millrace.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millrace.testing.topics import create_topic
@@ -20,7 +21,7 @@ TEST_SETTINGS = {
 }
 
 
-class LocalBroker:
+class LocalBroker(Block):
     """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
 
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. `with` or `start()`
@@ -43,6 +44,11 @@ class LocalBroker:
         self._security: LocalSecurity | None = None
         self._node: NodeProcess | None = None
         self._port = port
+
+    def __repr__(self) -> str:
+        is_running = self._node is not None and self._node.is_running
+        where = f" {self.bootstrap_servers}" if is_running and self._port else ", not running"
+        return f"<LocalBroker{where}>"
 
     # --- addresses and files ---
 
@@ -146,17 +152,6 @@ class LocalBroker:
             if self._node is not None:
                 shutil.rmtree(self._node.folder, ignore_errors=True)
                 self._node = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _started(self) -> NodeProcess:
         assert self._node is not None, "the broker is not started"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
 from millrace.cluster_layout import (
@@ -23,6 +23,7 @@ from millrace.cluster_layout import (
     random_cluster_id,
     replication_settings,
 )
+from millrace.testing.block import Block
 from millrace.testing.links import Links
 from millrace.testing.local_broker import TEST_SETTINGS
 from millrace.testing.node_process import BrokerFailedError, NodeProcess, settings_text
@@ -36,7 +37,7 @@ POLL_SECONDS = 0.01
 _LEADER = re.compile(r" leader leader_id=(?P<leader_id>\d+) leader_epoch=(?P<epoch>\d+)")
 
 
-class LocalCluster:
+class LocalCluster(Block):
     """A cluster for tests; settings have Kafka's names, as with `LocalBroker`.
 
     With `controllers=None` every node is broker and controller, with ids from 1. Otherwise
@@ -82,6 +83,13 @@ class LocalCluster:
         self._initial_controllers = ""
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
+
+    def __repr__(self) -> str:
+        running = [self.address(each) for each in self.broker_ids if self._runs(each)]
+        return f"<LocalCluster{' ' + ','.join(running) if running else ', not running'}>"
+
+    def _runs(self, node_id: int) -> bool:
+        return node_id in self._nodes and self._nodes[node_id].is_running
 
     # --- addresses and files ---
 
@@ -282,21 +290,6 @@ class LocalCluster:
             self._folder = None
             self._nodes = {}
             self._leaders = {}
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- internal ---
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
-from types import TracebackType
 from typing import IO, Self
 from urllib.request import urlopen
 
@@ -28,6 +27,7 @@ from millrace.stack.programs import (
     registry_arguments,
     rest_proxy_arguments,
 )
+from millrace.testing.block import Block
 from millrace.testing.node_process import (
     LOG_TAIL_CHARACTERS,
     READY_TIMEOUT_SECONDS,
@@ -41,7 +41,7 @@ ANSWER_TIMEOUT_SECONDS = 5
 LOOK_SECONDS = 0.02
 
 
-class LocalProgram:
+class LocalProgram(Block):
     """A program with its own folder, which `close` removes."""
 
     module = ""
@@ -142,21 +142,6 @@ class LocalProgram:
             if self._folder is not None:
                 rmtree(self._folder, ignore_errors=True)
                 self._folder = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # --- internal ---
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
+from millrace.testing.block import Block
 from millrace.testing.local_broker import LocalBroker
 from millrace.testing.local_cluster import LocalCluster
 from millrace.testing.local_program import LocalConnect, LocalProgram, LocalRegistry, LocalRestProxy
@@ -13,7 +13,7 @@ PARTS = ("registry", "rest-proxy", "connect")
 _MAX_REPLICAS = 3
 
 
-class LocalStack:
+class LocalStack(Block):
     """A stack for tests: brokers and the named parts. Keywords are settings of the brokers.
 
     `with` or `start()` starts the stack. `LocalStack(brokers=3)` has a cluster of three brokers;
@@ -106,14 +106,3 @@ class LocalStack:
     def close(self) -> None:
         """Stop all programs, the brokers last, and remove their folders."""
         self._running.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
