@@ -114,11 +114,17 @@ def format_new_node(
 ) -> None:
     """Format a node of a new cluster before its first start, as `--initial-controllers` does.
 
-    A node with any formatted directory is left alone. Raise InconsistentLogDirectory, OSError.
+    A node with any formatted directory is left alone. Raise KafkaError(INVALID_CONFIG) for a new
+    node with `controller.quorum.voters`, InconsistentLogDirectory, OSError.
     """
     storage = RealStorage()
     if examine(storage, config).formatted:
         return
+    if config.voters:
+        raise invalid(
+            "controller.quorum.voters and INITIAL_CONTROLLERS exclude each other on a new node: "
+            "remove controller.quorum.voters, and set controller.quorum.bootstrap.servers"
+        )
     plan = FormatPlan(
         cluster_id=cluster_id,
         features=dict(FEATURES_AT_FORMAT),

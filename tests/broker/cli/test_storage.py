@@ -8,6 +8,7 @@ import pytest
 from broker.cli.storage import main
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import parse_properties
+from broker.errors import KafkaError
 from broker.log.checkpoints import read_properties
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
@@ -277,6 +278,14 @@ def test_a_controller_is_named_once(tmp_path, capsys):
     twice = f"1@a:19093:{first},1@b:19093:{second}"
     assert format_with(write(tmp_path, DYNAMIC), "-I", twice) == 1
     assert "one twice" in capsys.readouterr().err
+
+
+def test_a_new_node_has_its_voters_in_one_place(tmp_path):
+    config = config_of(write(tmp_path, STATIC))
+    controllers = read_initial_controllers("1@a:19093:JEXY6aqzQY-32P5TStzaFg")
+    with pytest.raises(KafkaError, match="exclude each other"):
+        format_new_node(config, CLUSTER, controllers)
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize(
