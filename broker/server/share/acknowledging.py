@@ -23,12 +23,17 @@ Results = dict[PartitionKey, KafkaError | None]
 
 
 def batches_in(topics: Iterable[Any]) -> Batches:
-    """Return the batches of each partition that a request names, also if there are none."""
-    return {
-        (topic.topic_id, partition.partition_index): partition.acknowledgement_batches
-        for topic in topics
-        for partition in topic.partitions
-    }
+    """Return the batches of each partition that a request names, also if there are none.
+
+    A partition that is named twice has the batches of both places.
+    """
+    batches: Batches = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            key = topic.topic_id, partition.partition_index
+            found = partition.acknowledgement_batches
+            batches[key] = [*batches[key], *found] if key in batches else found
+    return batches
 
 
 class Acknowledging:
