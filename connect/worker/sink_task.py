@@ -86,6 +86,7 @@ class SinkWork:
         self._seen_topic: str | None = None
         """The topic of the last record of this batch."""
         self._keeps_messages = parts.report.takes_single_records
+        self._is_incremental = is_incremental(parts.consumer)
 
     # --- its life ---
 
@@ -400,7 +401,10 @@ class SinkWork:
         log.info("partitions assigned task=%s partitions=%s", self._thread.task, partitions)
         try:
             # Assign here and not after this call, so that the task can pause or rewind at once.
-            consumer.assign(natives)
+            if self._is_incremental:
+                consumer.incremental_assign(natives)
+            else:
+                consumer.assign(natives)
             self._context.assigned |= frozenset(partitions)
             self.counts.partition_count = len(self._context.assigned)
             self._pause_or_resume()
@@ -451,6 +455,12 @@ _WAITED_FOR: Final = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TRANSPORT,  # noqa: SLF001
 }
+
+
+def is_incremental(consumer: Mapping[str, Any]) -> bool:
+    """Return whether a consumer with these settings is given partitions beside those it has."""
+    is_cooperative = consumer.get("partition.assignment.strategy") == "cooperative-sticky"
+    return is_cooperative or consumer.get("group.protocol", "").lower() == "consumer"
 
 
 def _place(record: SinkRecord) -> TopicPartition:

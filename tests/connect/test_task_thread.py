@@ -131,7 +131,7 @@ def test_a_sink_that_began_paused_tells_that_it_goes_on_though_it_never_looked_b
     told: list[bool] = []
     thread = thread_that_began_paused(told)
     report = SimpleNamespace(takes_single_records=False)
-    parts: Any = SimpleNamespace(task=None, config={}, steps=None, report=report)
+    parts: Any = SimpleNamespace(task=None, config={}, steps=None, report=report, consumer={})
     work = SinkWork(thread, parts, TaskCounts("sink"))
     consumer = SimpleNamespace(pause=lambda _: None, resume=lambda _: None)
     work._consumer = cast("Any", consumer)

@@ -224,3 +224,39 @@ def test_without_tracking_nobody_is_told_of_topics(broker: LocalBroker, tmp_path
             answered = worker.call(method, f"/connectors/lines/{path}")
             assert answered.status == 403
             assert "disabled" in answered.body["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"group.protocol": "consumer"},
+        {
+            "partition.assignment.strategy": "org.apache.kafka.clients.consumer."
+            "CooperativeStickyAssignor"
+        },
+    ],
+)
+def test_sinks_share_partitions_that_are_given_one_after_the_other(
+    broker: LocalBroker, tmp_path: Path, told: dict[str, str]
+) -> None:
+    topic, copied = f"shared-{len(told)}-{next(iter(told))}", tmp_path / "copied"
+    broker.create_topic(topic, 2)
+    overrides = {f"consumer.override.{name}": value for name, value in told.items()}
+    config = {"connector.class": "FileStreamSink", "topics": topic, "file": str(copied)}
+    settings = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+    }
+    with ConnectWorker(tmp_path, settings) as worker:
+        one = {**config, **overrides, "tasks.max": "1"}
+        assert worker.call("PUT", "/connectors/shared/config", one).status == 201
+        produce(broker, topic, "a")
+        eventually(lambda: copied.exists() and copied.read_text() == "a\n")
+        two = {**one, "tasks.max": "2"}
+        assert worker.call("PUT", "/connectors/shared/config", two).status == 200
+        worker.wait_for("shared", connector="RUNNING", t0="RUNNING", t1="RUNNING")
+        produce(broker, topic, *"bcdefgh")
+        eventually(lambda: sorted(copied.read_text().split()) == list("abcdefgh"))
+        states = worker.states("shared")
+        assert set(states.values()) == {"RUNNING"}, states
