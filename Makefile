@@ -149,8 +149,8 @@ streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, whil
 fuzz: $(VENV)/.dev ## wrong frames for all listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...; wrong requests: HTTP=1
 	$(BIN)/python -m tests.fuzz$(if $(HTTP),.http) $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
 
-least-rights: $(VENV)/.dev ## take every right from a program, one at a time: each has to fail (PROGRAMS=streams,orders; default all)
-	LEAST_RIGHTS_OF=$(or $(PROGRAMS),all) $(BIN)/python -m pytest -q -n 0 -m '' --timeout 3600 tests/interop/test_least_rights.py tests/mirror/test_secured_mirror.py
+least-rights: $(VENV)/.dev ## take every right from a program, one at a time: each has to fail (PROGRAMS=streams,orders ABOUT=dead-letter)
+	LEAST_RIGHTS_OF=$(or $(PROGRAMS),all) LEAST_RIGHTS_ABOUT="$(ABOUT)" $(BIN)/python -m pytest -q -n 0 -m '' --timeout 3600 tests/interop/test_least_rights.py tests/mirror/test_secured_mirror.py
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench

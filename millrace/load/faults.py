@@ -71,10 +71,21 @@ def decline_some(orders: Sequence[DemoOrder], share: float, seed: int) -> list[D
 
 
 async def poison(kafka: KafkaAccess, count: int, seconds: float) -> None:
-    """Write records that are not events to `orders`, spread over the time."""
+    """Write records that are not events to `orders`, spread over the time.
+
+    Raise KafkaException for a record that is refused.
+    """
+    failures: list[confluent_kafka.KafkaError] = []
+
+    def note(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
+        if error is not None:
+            failures.append(error)
+
     producer = confluent_kafka.Producer(kafka.librdkafka())
     for number in range(count):
         await asyncio.sleep(seconds / (count + 1))
-        producer.produce(ORDERS, key=f"poison-{number}", value=_POISON)
+        producer.produce(ORDERS, key=f"poison-{number}", value=_POISON, on_delivery=note)
         producer.poll(0)
     await asyncio.to_thread(producer.flush, _FLUSH_SECONDS)
+    if failures:
+        raise confluent_kafka.KafkaException(failures[0])

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -142,6 +143,8 @@ def test_a_program_needs_each_of_its_rights(
 # --- one right fewer ---
 
 SEED = int(os.environ.get("LEAST_RIGHTS_SEED", "1"))
+ABOUT = os.environ.get("LEAST_RIGHTS_ABOUT", "")
+"""A pattern of the rights that are taken from those programs; empty: all."""
 TRIED_WHOLE = os.environ.get("LEAST_RIGHTS_OF", "").split(",")
 """The programs from which each right is taken, which takes minutes each: `make least-rights`."""
 
@@ -149,7 +152,7 @@ TRIED_WHOLE = os.environ.get("LEAST_RIGHTS_OF", "").split(",")
 def _tried(program: str) -> list[Right]:
     rights = programs()[program]
     if program in TRIED_WHOLE or TRIED_WHOLE == ["all"]:
-        return list(rights)
+        return [right for right in rights if re.search(ABOUT, str(right))]
     if program == "streams":  # Faust waited in silence without its group.
         return [right for right in rights if right.kind == "group"]
     return random.Random(f"{SEED}-{program}").sample(rights, 1)
@@ -202,13 +205,21 @@ def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
         line = {"product_id": "tea", "quantity": 1, "unit_price": "3.00"}
         call("POST", f"http://127.0.0.1:{port}/v1/orders", {"customer_id": "a", "lines": [line]})
 
+    def post_and_poison() -> None:
+        """It reads its topics from their ends."""
+        dead = [each.name for each in programs()["orders"] if each.name.endswith(".dead-letter")]
+        run.produce((name.removesuffix(".dead-letter"), "poison", b"\xff") for name in dead)
+        post()
+
     found: dict[str, Any] = {}
     for name in (*(each for each in PIPELINE if each not in ("orders", "registry")), "streams"):
         found[name] = trials.find_unneeded(name, _tried(name), start_of(name))
     for creates in (False, True):
         rights = [each for each in _tried("orders") if (each.operation == "CREATE") is creates]
+        # What is produced would create a topic that is missing.
+        act = post if creates else post_and_poison
         found["orders"] = found.get("orders", []) + trials.find_unneeded(
-            "orders", rights, start_of("orders"), post
+            "orders", rights, start_of("orders"), act
         )
     registry = run.urls["registry"]
     run.end("registry")
@@ -230,7 +241,6 @@ def test_no_secret_of_a_client_and_no_token_is_logged(lived: Lived) -> None:
     assert len(lived.logs) > len(PIPELINE)
     secrets = {password_of(program) for program in programs()}
     for name, text in lived.logs.items():
-        assert text, name
         assert not any(secret in text for secret in secrets), name
         # How every signed JWT begins.
         assert "eyJ" not in text, name

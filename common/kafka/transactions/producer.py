@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
 from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, for_code
 from aiokafka.structs import TopicPartition
 
 from common.kafka.brokers import any_broker, find_coordinator
@@ -155,7 +155,7 @@ class TransactionalProducer:
             if outcome is Outcome.DONE:
                 return answer
             if outcome not in (Outcome.AGAIN, Outcome.MOVED) or now_seconds() > deadline:
-                raise TransactionError(outcome, f"{what} error_code={code}")
+                raise TransactionError(outcome, f"{what} error={_named(code)}")
             if outcome is Outcome.MOVED:
                 await self._look_up_again()
             await asyncio.sleep(pause)
@@ -190,7 +190,7 @@ class TransactionalProducer:
             for part, code in await self._send_all(transaction, progress.begin_round()):
                 outcome = progress.see(part, code)
                 if outcome not in (Outcome.DONE, Outcome.AGAIN, Outcome.MOVED):
-                    raise TransactionError(outcome, f"{part} error_code={code}")
+                    raise TransactionError(outcome, f"{part} error={_named(code)}")
             if progress.must_pause:
                 if now_seconds() > deadline:
                     raise TransactionError(Outcome.ABORTED, f"no end of {progress.pending}")
@@ -384,3 +384,9 @@ def _by_topic(
 def _first_error(topics: Iterable[Any]) -> int:
     codes = (code for _, found, _ in topics for _, code, _ in found)
     return next((code for code in codes if code), ErrorCode.NONE)
+
+
+def _named(code: int) -> str:
+    """Return an error with its name: `TopicAuthorizationFailed (29)`."""
+    name: str = for_code(code).__name__.removesuffix("Error")
+    return f"{name} ({int(code)})"

@@ -193,7 +193,7 @@ def test_id_that_is_refused_to_all_is_one_error() -> None:
     async def check(rig: Rig) -> None:
         refused = 53
         rig.client.script[messages.InitProducerId4] = [refused] * 3
-        with pytest.raises(TransactionError, match="error_code=53"):
+        with pytest.raises(TransactionError, match="TransactionalIdAuthorizationFailed"):
             await rig.producer.take([0, 1, 2])
 
     run(check)
