@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import signal
-import socket
 import sys
 
+from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
@@ -26,7 +26,7 @@ async def serve(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    listening = socket.create_server(settings.address())
+    listening = listening_on(*settings.address())
     host, port = settings.address()[0] or "0.0.0.0", listening.getsockname()[1]
     proxy = Proxy.of(settings)
     runner = runner_of(build_app(proxy), _SHUTDOWN_SECONDS, settings.http)

@@ -14,6 +14,7 @@ import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 
+from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
 from common.kafka.calm_clients import calm_aiokafka
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
@@ -173,6 +174,8 @@ def main() -> int:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:
         sys.exit(str(error))
+    except CannotListenError as error:
+        sys.exit(f"millrace streams: {error}")
     return 0
 
 

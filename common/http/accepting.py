@@ -39,6 +39,17 @@ Take = Callable[[socket.socket, str], None]
 """Is given each accepted socket, which does not block, and the address of its other end."""
 
 
+class CannotListenError(OSError):
+    """A server cannot listen on an address: the port is taken, or the address does not exist."""
+
+    def __init__(self, host: str, port: int, cause: Exception) -> None:
+        text = str(cause)
+        if isinstance(cause, OSError) and cause.errno is not None:
+            # asyncio repeats the address in its texts; the errors of names are negative.
+            text = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or text
+        super().__init__(f"cannot listen on {host}:{port}: {text}")
+
+
 class Accepting:
     """Owns one listening socket."""
 
@@ -201,14 +212,29 @@ class ProtocolServer:
             accepted.close()
 
 
+_NO_ADDRESS = (OSError, OverflowError, UnicodeError)
+"""Errors of an address: OverflowError of a port, UnicodeError of a name."""
+
+
+def listening_on(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raise CannotListenError."""
+    try:
+        return socket.create_server((host, port))
+    except _NO_ADDRESS as error:
+        raise CannotListenError(host, port, error) from error
+
+
 async def bound_to(host: str, port: int) -> list[socket.socket]:
-    """Return sockets for all addresses that a host has; OSError if one is taken.
+    """Return sockets for all addresses that a host has; raise CannotListenError.
 
     What a name or no name means is left to the loop.
     """
-    server = await asyncio.get_running_loop().create_server(
-        asyncio.Protocol, host, port, start_serving=False
-    )
+    try:
+        server = await asyncio.get_running_loop().create_server(
+            asyncio.Protocol, host, port, start_serving=False
+        )
+    except _NO_ADDRESS as error:
+        raise CannotListenError(host, port, error) from error
     sockets = [each.dup() for each in server.sockets]
     server.close()
     return sockets

@@ -86,7 +86,7 @@ class Site(web.BaseSite):
 
 
 async def serve_on(runner: web.BaseRunner, host: str, port: int) -> None:
-    """Begin to serve on a host's addresses. Raises OSError when one is taken."""
+    """Begin to serve on a host's addresses; raise CannotListenError."""
     await Site(runner, *await bound_to(host, port)).start()
 
 

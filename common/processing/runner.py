@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable
 from functools import partial
 
+from common.http.accepting import CannotListenError
 from common.http.application import build_app
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
@@ -49,6 +50,9 @@ def _run(service: Service[S, R]) -> int:
     collect_seldom()
     try:
         asyncio.run(_serve(service, settings))
+    except CannotListenError as error:
+        sys.stderr.write(f"{program}: {error}\n")
+        return 1
     finally:
         if traces.recorder is not None:
             traces.recorder.shut_down()

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 
+from common.http.accepting import CannotListenError, listening_on
 from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
@@ -109,7 +110,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     # The others are told the port before the first request can come.
-    listening = socket.create_server((arguments.http_host, arguments.http_port))
+    listening = listening_on(arguments.http_host, arguments.http_port)
     port = listening.getsockname()[1]
     host = arguments.advertised_host or arguments.http_host
     if host in ("", "0.0.0.0", "::"):
@@ -155,7 +156,11 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
     calm_aiokafka()
-    asyncio.run(serve(told))
+    try:
+        asyncio.run(serve(told))
+    except CannotListenError as error:
+        sys.stderr.write(f"millrace registry: {error}\n")
+        return 1
     return 0
 
 

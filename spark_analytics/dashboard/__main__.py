@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.process.announcing import announce
@@ -49,7 +50,11 @@ def main() -> int:
         os.environ,
     )
     configure_logging()
-    asyncio.run(serve(told))
+    try:
+        asyncio.run(serve(told))
+    except CannotListenError as error:
+        sys.stderr.write(f"millrace dashboard: {error}\n")
+        return 1
     return 0
 
 

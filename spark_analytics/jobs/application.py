@@ -13,6 +13,7 @@ import sys
 
 from aiohttp import web
 
+from common.http.accepting import CannotListenError
 from common.http.application import build_app
 from common.http.front import FrontPage, Step
 from common.http.neighbours import parse_neighbours
@@ -69,6 +70,8 @@ async def _serve(settings: JobSettings) -> int:
             announcing.cancel()
         status = 0
         log.info("the job stopped")
+    except* CannotListenError as errors:
+        log.error("the job cannot be reached: %s", errors.exceptions[0])
     # The outermost handler: the log gets the error once.
     except* Exception:
         log.exception("the job failed")

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,41 @@ def stack_folder(home: Path) -> Path:
     return folder
 
 
+SERVERS = [
+    "registry",
+    "service orders",
+    "service search",
+    "streams",
+    "dashboard --store none.sqlite",
+    "rest-proxy --override listeners=http://127.0.0.1:PORT",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", SERVERS)
+def test_a_port_that_is_taken_is_named_without_a_stack_trace(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        arguments = command.replace("PORT", port).split()
+        arguments += [] if "PORT" in command else ["--http-port", port]
+        done = run(arguments, cwd=tmp_path)
+    # A service logs its end before that.
+    *_, line = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, port in line, "ddress already in use" in line) == (1, True, True), line
+
+
+@pytest.mark.parametrize("place", ["--http-port 99999", "--http-host nosuch.invalid"])
+@pytest.mark.parametrize("command", SERVERS[:2])
+@pytest.mark.slow
+def test_an_address_that_cannot_be_is_named_without_a_stack_trace(command: str, place: str) -> None:
+    done = run([*command.split(), *place.split()])
+    *_, line = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert line.startswith(f"millrace {command}: cannot listen on "), line
+
+
 def logs_of_a_stack(home: Path, text: str) -> Path:
     folder = stack_folder(home) / "logs"
     folder.mkdir()
@@ -141,10 +177,14 @@ def logs_of_a_stack(home: Path, text: str) -> Path:
 
 
 def run(
-    arguments: list[str], stdout: object = subprocess.PIPE, **variables: str
+    arguments: list[str],
+    stdout: object = subprocess.PIPE,
+    cwd: Path | None = None,
+    **variables: str,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "millrace", *arguments],
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=stdout,  # type: ignore[arg-type]
         stderr=subprocess.PIPE,
