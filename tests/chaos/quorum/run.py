@@ -195,7 +195,7 @@ class QuorumChaos:
             self._nodes.start(node_id, LD_PRELOAD=str(shim))
             switch.write_text(f"fail {ENOSPC}\n")
             self._refuse(self._command(node_id, is_added=True))
-            self._nodes.running.pop(node_id).wait(PATIENCE_SECONDS)
+            self._nodes.running.pop(node_id).communicate(timeout=PATIENCE_SECONDS)
             switch.unlink()
             self._tell(f"{node_id} had a full disk")
         self._nodes.start(node_id)
