@@ -25,6 +25,7 @@ from millrace.stack.plan import (
     PlanError,
     environment_file,
     make_plan,
+    refuse_other_options,
     remember_cluster,
     security_folder,
 )
@@ -55,6 +56,8 @@ def _start_and_await(options: UpOptions, place: Place) -> int:
             is_new = not place.is_taken()
             if is_new:
                 _start(options, place)
+            else:
+                refuse_other_options(options, place.plan())
         return _await_ready(place, options, is_new=is_new)
     except KeyboardInterrupt:
         if place.is_taken():

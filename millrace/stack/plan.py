@@ -1,5 +1,6 @@
 """The plan of a stack: made from the options before the start; addresses are read from it."""
 
+import json
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from millrace.stack.ports import (
     BROKER,
     CONNECT,
     PAGE,
+    PARTS,
     REGISTRY,
     REST_PROXY,
     holder,
@@ -71,6 +73,27 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         "seeds": options.seeds,
         "security": options.security,
     }
+
+
+def refuse_other_options(options: UpOptions, plan: Plan) -> None:
+    """Raise PlanError if options were given that the running stack of this plan does not have."""
+    parts = {name.partition("-1")[0] for name in plan["ports"]}
+    seeds = json.loads(json.dumps(options.seeds))
+    # Each is compared only if it was given: a plain `up` finds every stack.
+    differ = {
+        "--brokers": options.brokers not in (1, plan["brokers"]),
+        "--only": set(options.parts) != set(PARTS) and not set(options.parts) <= parts,
+        "--data": options.data_folder is not None
+        and options.data_folder.resolve() != Path(plan["data_folder"]).resolve(),
+        "--ephemeral": options.is_ephemeral and not plan["is_ephemeral"],
+        "--topics or --seed": bool(seeds) and seeds != plan["seeds"],
+        "--security": options.security not in ("", plan.get("security", "")),
+    }
+    if found := [flag for flag, differs in differ.items() if differs]:
+        raise PlanError(
+            f"the stack {plan['name']} runs already, without this: {', '.join(found)}\n"
+            "Stop it first with millrace down, or start another one with --name."
+        )
 
 
 def refuse_taken(ports: Mapping[str, int]) -> None:

@@ -1,5 +1,6 @@
 """What `millrace up` decides before anything starts: ports, seeds, names, options."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -10,7 +11,14 @@ import pytest
 
 from millrace.stack.options import up_options
 from millrace.stack.place import Place, place_of, write_whole
-from millrace.stack.plan import PlanError, addresses, make_plan, remember_cluster, variables
+from millrace.stack.plan import (
+    PlanError,
+    addresses,
+    make_plan,
+    refuse_other_options,
+    remember_cluster,
+    variables,
+)
 from millrace.stack.ports import holder, is_free, listening_inodes, wanted_ports
 from millrace.stack.seeds import SeedError, checked, read_seeds, together
 from millrace.stack.shown import ENDED, READY, STARTING, part_state, table
@@ -174,6 +182,26 @@ def test_a_data_folder_below_a_folder_that_is_gone_is_refused(
         up_options(["--data", "x"])
     assert "--data x: the current directory does not exist" in capsys.readouterr().err
     assert up_options(["--data", str(tmp_path)]).data_folder == tmp_path
+
+
+def test_a_running_stack_that_lacks_what_is_asked_for_is_no_success(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.yaml"
+    seeds.write_text("topics: [lines:2]")
+    same = ["--brokers", "3", "--only", "broker,registry", "--topics", str(seeds)]
+    plan = json.loads(json.dumps(planned(tmp_path, *same)))
+    for arguments in ([], same, ["--only", "broker"], ["--any-port"]):
+        refuse_other_options(up_options(arguments), plan)
+    other = tmp_path / "other.yaml"
+    other.write_text("topics: [lines:3]")
+    for arguments, flag in (
+        (["--brokers", "2"], "--brokers"),
+        (["--only", "broker,connect"], "--only"),
+        (["--data", str(tmp_path / "elsewhere")], "--data"),
+        (["--ephemeral"], "--ephemeral"),
+        (["--seed", str(other)], "--topics or --seed"),
+    ):
+        with pytest.raises(PlanError, match=f"without this: {flag}\n"):
+            refuse_other_options(up_options(arguments), plan)
 
 
 def test_a_stack_has_a_folder_and_one_process_at_a_time(tmp_path: Path) -> None:
