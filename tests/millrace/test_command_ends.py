@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from millrace.launch import program_command, program_environment
+from millrace.stack.options import up_options
+from millrace.stack.place import Place
+from millrace.stack.plan import make_plan
 from tests.lib.waiting import until
 
 COMMANDS = [
@@ -105,6 +108,8 @@ def test_ctrl_c_leaves_a_stack_that_starts_and_says_so(tmp_path: Path) -> None:
     folder = stack_folder(tmp_path)
     state = {"pid": os.getpid(), "parts": {"page": {"state": "ready"}}}
     (folder / "state.json").write_text(json.dumps(state))
+    plan = make_plan(up_options(["--any-port"]), Place(folder))
+    (folder / "plan.json").write_text(json.dumps(plan))
     with (folder / "lock").open("a+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = start_up(tmp_path)
