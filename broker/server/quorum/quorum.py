@@ -339,7 +339,7 @@ class Quorum:
         if self._is_pumping or self.has_stopped:
             return
         self._is_pumping = True
-        began_s = self._loop.time()
+        began_s = monotonic_seconds()
         try:
             self._go_on()
         except Exception as error:  # noqa: BLE001 - the outermost edge of the node's owner
@@ -350,7 +350,7 @@ class Quorum:
             return
         finally:
             self._is_pumping = False
-        busy_ms = (self._loop.time() - began_s) * 1000
+        busy_ms = (monotonic_seconds() - began_s) * 1000
         self.activity.busy_ms.add(busy_ms, self._clock.now_ms())
         self._set_timer()
         if self._stopped is not None and self.node.may_stop:
