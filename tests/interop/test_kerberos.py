@@ -16,6 +16,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.__main__ import main as tool
 from broker.config.kerberos_config import KerberosConfig
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.security.errors import AuthenticationFailed
 from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import GssapiServer
@@ -27,7 +33,9 @@ from millrace.security.properties import properties_text, write_private
 from millrace.testing import LocalCluster
 from tests.lib.kerberos import REALM, Realm, running_realm
 from tests.lib.pipeline_processes import Program
+from tests.lib.raw_kafka import RawConnection
 from tests.lib.secured_broker import AUTHORIZER
+from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 NODE = f"kafka/127.0.0.1@{REALM}"
@@ -225,3 +233,42 @@ def test_a_ticket_for_another_key_is_refused_and_nothing_else_happens(
         with pytest.raises(AuthenticationFailed):
             server.receive(token)
         assert not server.is_complete
+
+
+class NoTicket:
+    """A client with a token of its own making."""
+
+    def first(self) -> bytes:
+        return b"no ticket"
+
+    def receive(self, answer: bytes) -> bytes | None:
+        raise AssertionError(answer)
+
+
+@pytest.mark.parametrize("user", ["", f"alice@{REALM}"], ids=["no-ticket", "no-such-layer"])
+def test_the_log_names_the_principal_of_a_failed_login(
+    cluster: LocalCluster, realm: Realm, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    """As soon as it is proved: the second client has a ticket, and demands what is not offered."""
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("broker.security.gssapi_client.CHOICE", b"\x02\0\0\0")
+    login = KerberosLogin("kafka", user, str(realm.folder / "alice.keytab"))
+    client = GssapiClient(new_initiator(login, "127.0.0.1")) if user else NoTicket()
+    before = len(cluster.log(1))
+    with RawConnection(cluster.address(1)) as connection:
+        connection.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism="GSSAPI"))
+        token: bytes | None = client.first()
+        while token is not None:
+            request = SaslAuthenticateRequest(auth_bytes=token)
+            answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 1, request)
+            assert isinstance(answer, SaslAuthenticateResponse)
+            token = None if answer.error_code else client.receive(bytes(answer.auth_bytes))
+    wanted = f"listener=PLAINTEXT mechanism=GSSAPI user={user!r} reason="
+
+    def lines() -> list[str]:
+        found = cluster.log(1)[before:].splitlines()
+        return [line for line in found if "authentication failed" in line]
+
+    until(lambda: len(lines()) == 1, shown=lambda: cluster.log(1)[before:])
+    assert wanted in lines()[0]
