@@ -11,6 +11,7 @@ main module first. A program needs its own arguments, environment and standard s
 
 The client is `forked_process`. The server belongs to the client's process and ends with it; so do
 the started processes that are bound to it. The other processes run until they are told to stop.
+Temporary folders that the client has not removed by its end are removed, and their users killed.
 """
 
 import ctypes
@@ -30,11 +31,15 @@ from typing import NamedTuple
 
 from setproctitle import getproctitle, setproctitle
 
+from millrace.abandoned_folders import TemporaryFolders, remove_after_end
+
 MAX_JOB_BYTES = 1024 * 1024
 """More than a socket takes as one message: nothing is cut off."""
 DESCRIPTORS_PER_JOB = 4
 STATUS = struct.Struct("=i")
 _PR_SET_PDEATHSIG = 1
+_CREDENTIALS = struct.Struct("3i")
+"""A process id, a user id and a group id."""
 
 
 class Job(NamedTuple):
@@ -47,6 +52,8 @@ class Job(NamedTuple):
     """Its working directory."""
     is_bound: bool
     """Whether it is killed when the server ends."""
+    temporary_folder: str = ""
+    """A folder that the client made for it and removes at the end; "" if there is none."""
 
     def encode(self) -> bytes:
         """Return it as a message."""
@@ -59,6 +66,7 @@ class _Server:
     def __init__(self, jobs: socket.socket) -> None:
         self._jobs = jobs
         self._statuses: dict[int, int] = {}
+        self._folders = TemporaryFolders()
         self._woken, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         os.set_blocking(self._woken, False)
@@ -77,12 +85,13 @@ class _Server:
                     self._jobs, MAX_JOB_BYTES, DESCRIPTORS_PER_JOB
                 )
                 if not message:
+                    self._leave_folders()
                     return None
                 job = Job(*json.loads(message))
-                if self._fork(descriptors, is_bound=job.is_bound):
+                if self._fork(descriptors, job):
                     return job, descriptors
 
-    def _fork(self, descriptors: list[int], *, is_bound: bool) -> bool:
+    def _fork(self, descriptors: list[int], job: Job) -> bool:
         """Answer with the new process's id. Return whether this is the new process."""
         *standard, status = descriptors
         server_id = os.getpid()
@@ -90,10 +99,12 @@ class _Server:
         if pid == 0:
             self._forget_all()
             os.close(status)
-            if is_bound:
+            if job.is_bound:
                 _die_with(server_id)
             return True
         self._statuses[pid] = status
+        if job.temporary_folder:
+            self._folders.add(job.temporary_folder, pid)
         for descriptor in standard:
             os.close(descriptor)
         with suppress(BrokenPipeError):  # The client may have ended.
@@ -114,10 +125,39 @@ class _Server:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
+            self._folders.on_end(pid)
             teller = self._statuses.pop(pid)
             with suppress(BrokenPipeError):  # The reader may have ended.
                 os.write(teller, STATUS.pack(os.waitstatus_to_exitcode(status)))
             os.close(teller)
+
+    def _leave_folders(self) -> None:
+        """Leave the folders that still exist to a new process, for the client may wait here.
+
+        A client that was interrupted closes the socket and continues to use its folders.
+        """
+        folders = self._folders.existing()
+        if not folders:
+            return
+        client = self._open_client()
+        # None of them is reaped: the ids are still theirs.
+        users = [os.pidfd_open(pid) for pid in self._folders.users()]
+        if os.fork() == 0:
+            self._forget_all()
+            # Its standard error is also the client's, whose reader need not wait for this process.
+            os.dup2(1, 2)
+            remove_after_end(folders, client, users)
+
+    def _open_client(self) -> int | None:
+        """Return a descriptor of the client's process, or None if it has ended."""
+        peer = self._jobs.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        client_id, *_ = _CREDENTIALS.unpack(peer)
+        if os.getppid() != client_id:
+            return None
+        try:
+            return os.pidfd_open(client_id)
+        except ProcessLookupError:
+            return None
 
 
 def _die_with(parent_id: int) -> None:

@@ -88,12 +88,21 @@ class ForkServer:
         stderr: IO[str] | IO[bytes],
         *,
         is_bound: bool = False,
+        temporary_folder: str = "",
     ) -> ForkedProcess:
         """Start a module like `python -m`; raise OSError if that fails.
 
-        With `is_bound` the process is killed when this process ends.
+        With `is_bound` the process is killed when this process ends. If `temporary_folder` exists
+        when this process ends, even by a kill, it is removed and the started process is killed.
         """
-        job = Job(module, list(arguments), dict(environment), os.getcwd(), is_bound)
+        job = Job(
+            module,
+            list(arguments),
+            dict(environment),
+            _current_folder(),
+            is_bound,
+            temporary_folder,
+        )
         (stdin, stdin_end), (stdout_end, stdout), (status_end, status) = (
             os.pipe(),
             os.pipe(),
@@ -150,6 +159,13 @@ class ForkServer:
         if self._owner == os.getpid():
             jobs.close()
             server.wait(END_SECONDS)
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise FileNotFoundError("the current directory does not exist") from None
 
 
 BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))

@@ -25,7 +25,8 @@ class LocalBroker(Block):
     """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
 
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. `with` or `start()`
-    starts the broker; its folder is removed at the end. It listens on `port`; 0 means a free port.
+    starts the broker; its folder is removed at the end, on Linux even if this process is killed.
+    It listens on `port`; 0 means a free port.
     With `security` its listener uses TLS, or authenticates clients, or both: `client_settings`
     returns the settings for clients, and `client_file` a file for programs. `users` has passwords
     by user, besides the administrator's.
@@ -112,7 +113,7 @@ class LocalBroker(Block):
         """Start the broker, or restart it with the same port and data; return when it is ready."""
         if self._node is None:
             folder = Path(tempfile.mkdtemp(prefix="millrace-broker-"))
-            self._node = NodeProcess(folder, self._settings)
+            self._node = NodeProcess(folder, self._settings, temporary_folder=folder)
             if self._kind is not None:
                 self._security = LocalSecurity(self._kind, folder, self._users)
         secured = {} if self._security is None else self._security.broker_settings()

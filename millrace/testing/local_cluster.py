@@ -44,7 +44,8 @@ class LocalCluster(Block):
     `controllers` nodes are only controllers, with ids from 3001. `with` or `start()` starts the
     cluster; its folder is removed at the end. With `has_links=False` the nodes connect directly,
     and `partition` cannot be used. `environment` has additional environment variables of the
-    nodes. `security` is for the listeners of clients.
+    nodes. `security` is for the listeners of clients. The folder is also removed if this process
+    is killed, but only on Linux and without `environment`.
     """
 
     def __init__(
@@ -327,6 +328,7 @@ class LocalCluster(Block):
             self.cluster_id,
             self._environment,
             self._initial_controllers,
+            temporary_folder=folder,
         )
         self._nodes[node_id] = node
         self._leaders[node_id] = _LeaderLog(node.log_file)

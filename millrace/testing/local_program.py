@@ -1,7 +1,8 @@
 """One program of the stack as a child process: start, stop and kill it.
 
-On Linux the program is forked, and the kernel ends it whenever this process ends. On other systems
-it is ended if this process ends normally.
+On Linux the program is forked: whenever this process ends, even by a kill, the kernel ends the
+program, and the fork server removes its folder. On other systems the program is ended if this
+process ends normally, and a kill leaves both.
 """
 
 import atexit
@@ -153,7 +154,14 @@ class LocalProgram(Block):
         } | self._own_environment
         arguments = self.arguments(folder)
         if CAN_FORK:
-            return STACK.start(self.module, arguments, environment, log, is_bound=True)
+            return STACK.start(
+                self.module,
+                arguments,
+                environment,
+                log,
+                is_bound=True,
+                temporary_folder=str(folder),
+            )
         process = subprocess.Popen(
             program_command(self.module, *arguments),
             env=environment,

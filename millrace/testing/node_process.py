@@ -1,7 +1,9 @@
 """One node as a child process: start, stop, kill and freeze it.
 
 The node stops when its standard input closes, which happens whenever this process ends, even by a
-kill. So no node outlives the tests that started it.
+kill. So no node outlives the tests that started it. On Linux, the temporary folder of its tests
+does not outlive them either. It does on other systems if the tests are killed, and also if all
+nodes in the folder have additional environment variables: these nodes are not forked.
 """
 
 import os
@@ -34,7 +36,8 @@ class NodeProcess:
 
     `settings` have Kafka's names. A new folder is formatted for the cluster `cluster_id`, with
     `initial_controllers` as the first voters, in the form of `storage format`. `environment` has
-    additional environment variables of the process.
+    additional environment variables of the process. `temporary_folder` is the folder or a parent
+    of it that was made for tests: it is removed if it still exists when the tests' process ends.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class NodeProcess:
         cluster_id: str | None = None,
         environment: Mapping[str, str] | None = None,
         initial_controllers: str | None = None,
+        temporary_folder: Path | None = None,
     ) -> None:
         self.folder = folder
         self.settings = dict(settings)
         self._cluster = {"CLUSTER_ID": cluster_id, "INITIAL_CONTROLLERS": initial_controllers}
         self._own_environment = dict(environment or {})
+        self._temporary_folder = "" if temporary_folder is None else str(temporary_folder)
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
@@ -106,7 +111,13 @@ class NodeProcess:
         environment = _environment(self._cluster) | self._own_environment
         arguments = ("start", "--exit-with-parent", *self._overrides())
         if CAN_FORK and not self._own_environment:
-            self._process = BROKERS.start(_PROGRAM, arguments, environment, self._log)
+            self._process = BROKERS.start(
+                _PROGRAM,
+                arguments,
+                environment,
+                self._log,
+                temporary_folder=self._temporary_folder,
+            )
         else:
             # The environment may contain variables for the interpreter or for its loader.
             self._process = subprocess.Popen(

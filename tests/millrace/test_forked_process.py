@@ -12,6 +12,7 @@ import pytest
 
 from millrace.forked_process import CAN_FORK, LOST_STATUS, ForkedProcess, ForkServer
 from millrace.launch import program_environment
+from tests.lib.connect_worker import eventually
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,10 +40,16 @@ class Starter:
         self.environment = program_environment()
         self.environment["PYTHONPATH"] += f"{os.pathsep}{folder}"
 
-    def start(self, *arguments: str, **environment: str) -> ForkedProcess:
+    def start(
+        self, *arguments: str, temporary_folder: str = "", **environment: str
+    ) -> ForkedProcess:
         with self.errors.open("a") as errors:
             return self.server.start(
-                "forked_program", arguments, self.environment | environment, errors
+                "forked_program",
+                arguments,
+                self.environment | environment,
+                errors,
+                temporary_folder=temporary_folder,
             )
 
 
@@ -159,6 +166,49 @@ def test_all_end_with_the_process_that_started_them(starter: Starter) -> None:
     assert done.returncode == -signal.SIGKILL
     for pid in map(int, done.stdout.split()):
         wait_for_end(pid)
+
+
+def test_a_temporary_folder_is_kept_until_the_client_ends(starter: Starter, tmp_path: Path) -> None:
+    """The server ends first when its client was interrupted."""
+    made = tmp_path / "made"
+    made.mkdir()
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from tests.millrace.test_forked_process import Starter\n"
+        "starter = Starter(Path(sys.argv[1]))\n"
+        "process = starter.start(temporary_folder=sys.argv[2])\n"
+        "starter.server._jobs.close()\n"
+        "starter.server._server.wait()\n"
+        "print(process.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), str(made)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        pid = int(client.stdout.readline())
+        with os.fdopen(os.pidfd_open(pid)) as ended:
+            assert not select.select([ended], [], [], 0.3)[0]
+            assert made.exists()
+            client.stdin.close()
+            assert select.select([ended], [], [], WAIT_SECONDS)[0]
+    eventually(lambda: not made.exists())
+
+
+def test_a_current_directory_that_is_gone_is_named(
+    starter: Starter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError, match=r"^the current directory does not exist$"):
+        starter.start()
 
 
 def wait_for_end(pid: int) -> None:
