@@ -34,6 +34,8 @@ def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | 
         said = json.loads(text)
     except ValueError as error:
         raise ConfigException(f"connector file {path} is no JSON: {error}") from error
+    except RecursionError:
+        raise ConfigException(f"connector file {path} is nested too deeply") from None
     if not isinstance(said, dict):
         raise ConfigException(f"connector file {path} holds no JSON object")
     if not isinstance(said.get("config"), dict):

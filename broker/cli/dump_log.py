@@ -6,9 +6,10 @@ the metadata log. It prints inconsistencies to stderr, as Kafka's tool does.
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable
-from struct import iter_unpack
+from collections.abc import Callable, Iterator
+from struct import Struct
 
 from broker.cli.arguments import plain_tool_parser
 from broker.cli.progress import Progress
@@ -35,6 +36,7 @@ from broker.records.header import NO_SEQUENCE, increment_sequence
 from broker.records.record import Record
 
 INT32_MAX = 2**31 - 1
+_digits = re.compile(r"[0-9]{1,20}").fullmatch
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +50,10 @@ def main(arguments: list[str]) -> int:
         print(f"Dumping {path}")
         try:
             _dump_file(path, options, decoder)
-        except (OSError, ValueError, CorruptBatch) as error:
+        except OSError as error:
+            print(f"{error.filename or path}: {error.strerror}", file=sys.stderr)
+            status = 1
+        except (ValueError, CorruptBatch) as error:
             print(f"{path}: {error}", file=sys.stderr)
             status = 1
     return status
@@ -104,7 +109,10 @@ def _dump_file(path: str, options: argparse.Namespace, decoder: RecordDecoder) -
 
 
 def _base_offset(path: str) -> int:
-    return int(os.path.basename(path).partition(".")[0])
+    name = os.path.basename(path).partition(".")[0]
+    if not _digits(name):
+        raise ValueError("the name is no base offset, such as 00000000000000000000")
+    return int(name)
 
 
 def _read(path: str) -> bytes:
@@ -116,8 +124,8 @@ def _read(path: str) -> bytes:
 
 
 def _dump_log(path: str, options: argparse.Namespace, decoder: RecordDecoder) -> None:
-    _print_title(path)
     file = RealFile(path, os.O_RDONLY)
+    _print_title(path)
     size = file.size_bytes()
     end = min(size, options.max_bytes)
     valid_bytes, last_offset, gaps = 0, -1, []
@@ -156,6 +164,8 @@ def _print_title(path: str) -> None:
         print("KRaft bootstrap snapshot")
     else:
         offset, _, epoch = name.removesuffix(".checkpoint").partition("-")
+        if not (_digits(offset) and _digits(epoch)):
+            raise ValueError("the name is no end offset with an epoch, such as 0-0")
         print(f"Snapshot end offset: {int(offset)}, epoch: {int(epoch)}")
 
 
@@ -235,6 +245,16 @@ def _size(data: bytes | None) -> int:
 
 # Indexes and producer snapshots.
 
+_OFFSET_ENTRY, _TIME_ENTRY = Struct(">ii"), Struct(">qi")
+
+
+def _entries(layout: Struct, data: bytes) -> Iterator[tuple[int, ...]]:
+    """Iterate over whole entries. Raise CorruptBatch at the end if there is a part of one."""
+    rest = len(data) % layout.size
+    yield from layout.iter_unpack(data[: len(data) - rest])
+    if rest:
+        raise CorruptBatch(f"{rest} bytes at the end are no entry of {layout.size} bytes")
+
 
 def _dump_offset_index(path: str, options: argparse.Namespace) -> None:
     data, base_offset = _read(path), _base_offset(path)
@@ -248,13 +268,14 @@ def _dump_offset_index(path: str, options: argparse.Namespace) -> None:
         return
     mismatches = []
     progress = Progress(prints_results=not options.verify_index_only)
-    for number, (relative_offset, position) in enumerate(iter_unpack(">ii", data)):
+    for number, (relative_offset, position) in enumerate(_entries(_OFFSET_ENTRY, data)):
         if relative_offset == 0 and number:
             break  # The file was preallocated: zeros from here on.
         offset = base_offset + relative_offset
         progress.tell(_read_of(path, 8 * number, len(data)))
         end = min(size, position + options.max_message_size)
-        _, batch = next(walk_batches(log, position, end), (0, None))
+        is_inside = 0 <= position < end
+        _, batch = next(walk_batches(log, position, end), (0, None)) if is_inside else (0, None)
         last_offset = -1 if batch is None else batch.last_offset
         if last_offset != offset:
             mismatches.append((offset, last_offset))
@@ -277,7 +298,7 @@ def _dump_time_index(path: str, options: argparse.Namespace) -> None:
     )
     previous_ms = -1
     progress = Progress(prints_results=not options.verify_index_only)
-    for number, (timestamp_ms, relative_offset) in enumerate(iter_unpack(">qi", data)):
+    for number, (timestamp_ms, relative_offset) in enumerate(_entries(_TIME_ENTRY, data)):
         if relative_offset == 0 and number:
             break  # The file was preallocated: zeros from here on.
         progress.tell(_read_of(path, 12 * number, len(data)))

@@ -15,6 +15,7 @@ from broker.model import TopicPartition
 
 ANY_LOG_DIRECTORY = "any"
 VERSION = 1
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
 class Assignments(NamedTuple):
@@ -34,8 +35,12 @@ def read_json(path: str) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ToolFailed(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"cannot read {path}: {error}") from error
     except ValueError as error:
         raise ToolFailed(f"The input string is not a valid JSON: {error}") from error
+    except RecursionError:
+        raise ToolFailed("The input string is not a valid JSON: it is nested too deeply") from None
 
 
 def election_partitions(content: Any) -> set[TopicPartition]:
@@ -70,7 +75,11 @@ def assignments(content: Any) -> Assignments:
     for entry in _entries(content, "partitions") or ():
         partition = _partition(entry)
         replicas = _numbers(entry, "replicas")
-        directories = entry.get("log_dirs", [ANY_LOG_DIRECTORY] * len(replicas))
+        directories = (
+            _field(entry, "log_dirs", list)
+            if "log_dirs" in entry
+            else [ANY_LOG_DIRECTORY] * len(replicas)
+        )
         if len(directories) != len(replicas):
             raise ToolFailed(
                 f"Size of replicas list {replicas} is different from size of log dirs list "
@@ -89,7 +98,7 @@ def offsets_to_delete(content: Any) -> dict[TopicPartition, int]:
     entries = _entries(content, "partitions")
     if entries is None:
         raise ToolFailed("Missing partitions field")
-    listed = [(_partition(entry), int(_field(entry, "offset", int))) for entry in entries]
+    listed = [(_partition(entry), _offset(entry)) for entry in entries]
     counts = Counter(partition for partition, _ in listed)
     twice = ",".join(str(partition) for partition, count in counts.items() if count > 1)
     if twice:
@@ -135,18 +144,29 @@ def _entries(content: Any, name: str) -> list[Any] | None:
 
 
 def _partition(entry: Any) -> TopicPartition:
-    return TopicPartition(_field(entry, "topic", str), _field(entry, "partition", int))
+    partition = _field(entry, "partition", int)
+    if not 0 <= partition <= INT32_MAX:
+        raise ToolFailed(f'the field "partition" is no number of a partition: {entry}')
+    return TopicPartition(_field(entry, "topic", str), partition)
+
+
+def _offset(entry: Any) -> int:
+    offset: int = _field(entry, "offset", int)
+    if abs(offset) > INT64_MAX:
+        raise ToolFailed(f'the field "offset" is no number of 64 bits: {entry}')
+    return offset
 
 
 def _field(entry: Any, name: str, kind: type) -> Any:
     value = entry.get(name) if isinstance(entry, dict) else None
-    if not isinstance(value, kind):
+    # A bool is an int in Python.
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise ToolFailed(f'the field "{name}" is missing or no {kind.__name__}: {entry}')
     return value
 
 
 def _numbers(entry: Any, name: str) -> list[int]:
     values = _field(entry, name, list)
-    if not all(isinstance(value, int) for value in values):
-        raise ToolFailed(f'the field "{name}" is no list of numbers: {entry}')
+    if not all(type(value) is int and abs(value) <= INT32_MAX for value in values):
+        raise ToolFailed(f'the field "{name}" is no list of numbers of 32 bits: {entry}')
     return list(values)

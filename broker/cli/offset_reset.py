@@ -18,6 +18,7 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.group_offsets import committed_offsets
 from broker.cli.admin.leaders import EARLIEST, LATEST, UNKNOWN_OFFSET, list_offsets, successes
 from broker.cli.arguments import ToolFailed
+from broker.cli.json_files import INT32_MAX, INT64_MAX
 from broker.model import TopicPartition
 
 Offsets = dict[TopicPartition, int]
@@ -26,6 +27,7 @@ DURATION = re.compile(
     r"([-+]?)P(?:([-+]?\d+)D)?(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d{1,9})?)S)?)?",
     re.IGNORECASE,
 )
+_MAX_TOLD_CHARACTERS = 100
 DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{3}))?(Z|[+-]\d\d(?::?\d\d)?)?")
 
 
@@ -170,21 +172,32 @@ def parse_duration(text: str) -> timedelta:
     return -duration if found[1] == "-" else duration
 
 
+def _whole(text: str, largest: int) -> int:
+    number = int(text)
+    if abs(number) > largest:
+        raise ValueError(text)
+    return number
+
+
 def read_plan(path: str, group_ids: Collection[str]) -> dict[str, Offsets]:
     """Read a `--from-file`: the offsets of each group."""
     try:
         lines = list(csv.reader(StringIO(Path(path).read_text(encoding="utf-8"))))
     except OSError as error:
         raise ToolFailed(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ToolFailed(f"cannot read {path}: {error}") from error
     only = next(iter(group_ids)) if len(group_ids) == 1 else None
     plan: dict[str, Offsets] = {}
     for line in filter(None, lines):
         cells = line if len(line) == 4 or only is None else [only, *line]
         try:
             group_id, topic, partition, offset = cells
-            plan.setdefault(group_id, {})[TopicPartition(topic, int(partition))] = int(offset)
+            number = _whole(partition, INT32_MAX)
+            plan.setdefault(group_id, {})[TopicPartition(topic, number)] = _whole(offset, INT64_MAX)
         except ValueError:
-            raise ToolFailed(f"{path} has a line that is no offset: {','.join(line)}") from None
+            told = ",".join(line)[:_MAX_TOLD_CHARACTERS]
+            raise ToolFailed(f"{path} has a line that is no offset: {told}") from None
     return plan
 
 

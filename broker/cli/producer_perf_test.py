@@ -169,11 +169,12 @@ def random_payloads(size_bytes: int, random: Random) -> Iterator[bytes]:
 
 def read_parts(path: str, delimiter: str) -> list[bytes]:
     """Read a `--payload-file`."""
-    print(f"Reading payloads from: {Path(path).absolute()}")
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        absolute = Path(path).absolute()
+        text = absolute.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ToolFailed(f"cannot read {path}: {error}") from error
+    print(f"Reading payloads from: {absolute}")
     parts = text.split("\n" if delimiter == "\\n" else delimiter)
     if parts and not parts[-1]:
         parts.pop()

@@ -4,8 +4,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from struct import error as StructError  # noqa: N812 - an exception class in disguise
-from struct import unpack_from
+from struct import Struct as StructLayout
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.java_text import java_text
@@ -87,6 +86,7 @@ from broker.records.errors import CorruptBatch
 from broker.records.record import Record
 
 DELETE = "<DELETE>"
+_VERSION = StructLayout(">h")
 
 
 class RecordText(NamedTuple):
@@ -194,12 +194,17 @@ def share_state_text(record: Record) -> RecordText:
 def _coordinator_text(
     record: Record, schemas: dict[int, tuple[type[Message], type[Message]]]
 ) -> RecordText:
+    if record.key is None:
+        raise ValueError(
+            f"Failed to decode message at offset {record.offset} using the specified decoder "
+            "(message had a missing key)"
+        )
     try:
-        opened = open_record(record.key or b"", record.value, schemas)
-    except (DecodeError, StructError, ValueError) as error:
+        opened = open_record(record.key, record.value, schemas)
+    except (DecodeError, ValueError) as error:
         return RecordText(f"Error at offset {record.offset}, skipping. {error}", None)
     if opened is None:
-        (kind,) = unpack_from(">h", record.key or b"")
+        kind = _version(record.key, "key")
         return RecordText(f"Unknown record type {kind} at offset {record.offset}, skipping.", None)
     key_text = _dump({"type": str(opened.kind), "data": to_json(opened.key, 0)})
     value, version = opened.value, opened.version
@@ -225,17 +230,24 @@ def open_record(
 ) -> OpenedRecord | None:
     """Decode a record whose key starts with its type and whose value with its version.
 
-    Return None for a type outside the schemas. Raise DecodeError, struct.error, ValueError.
+    Return None for a type outside the schemas. Raise DecodeError, ValueError.
     """
-    (kind,) = unpack_from(">h", key)
+    kind = _version(key, "key")
     if kind not in schemas:
         return None
     key_class, value_class = schemas[kind]
     opened_key = decode_struct(key_class, 0, key[2:])
     if value is None:
         return OpenedRecord(kind, opened_key, 0, None)
-    (version,) = unpack_from(">h", value)
+    version = _version(value, "value")
     return OpenedRecord(kind, opened_key, version, decode_struct(value_class, version, value[2:]))
+
+
+def _version(data: bytes, part: str) -> int:
+    if len(data) < _VERSION.size:
+        raise DecodeError(f"Could not read version from {part}'s buffer.")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version
 
 
 def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
@@ -246,11 +258,29 @@ def _open_members(group: GroupMetadataValue, content: dict[str, Any]) -> None:
             ("assignment", ConsumerProtocolAssignment),
         ):
             try:
-                (version,) = unpack_from(">h", getattr(member, name))
+                version = _version(getattr(member, name), name)
                 opened = decode_struct(schema, version, getattr(member, name)[2:])
                 shown[name] = to_json(opened, version)
-            except (DecodeError, StructError, ValueError):
+            except (DecodeError, ValueError):
                 continue  # Not the consumer protocol: the bytes stay.
+
+
+def open_frame(data: bytes) -> tuple[int, int, bytes]:
+    """Return the type, the version and the content of a metadata record; raise DecodeError."""
+    numbers, position = [], 0
+    for name in ("frame version", "type", "version"):
+        try:
+            number, position = decode_uvarint(data, position)
+        except IndexError:
+            raise DecodeError(f"Error while reading {name}") from None
+        if name == "frame version" and number != 1:
+            raise DecodeError(
+                "Could not deserialize metadata record due to unknown frame version "
+                f"{number}(only frame version 1 is supported)"
+            )
+        numbers.append(number)
+    _, api_key, version = numbers
+    return api_key, version, data[position:]
 
 
 _METADATA_SCHEMAS = MIGRATION_RECORDS | dict(METADATA_RECORDS)
@@ -260,14 +290,12 @@ def metadata_text(record: Record) -> RecordText:
     """Return the text of a record of `__cluster_metadata` or of its snapshot."""
     data = record.value or b""
     try:
-        _, position = decode_uvarint(data, 0)
-        api_key, position = decode_uvarint(data, position)
-        version, position = decode_uvarint(data, position)
+        api_key, version, body = open_frame(data)
         schema = _METADATA_SCHEMAS.get(api_key)
         if schema is None:
             raise DecodeError(f"Unknown metadata record type {api_key}")
-        content = to_json(decode_struct(schema, version, data[position:]), version)
-    except (DecodeError, IndexError, ValueError) as error:
+        content = to_json(decode_struct(schema, version, body), version)
+    except (DecodeError, ValueError) as error:
         return RecordText(None, f"Error at {record.offset}, skipping. {error}")
     kind = re.sub("(?<!^)([A-Z])", r"_\1", schema.__name__).upper()
     return RecordText(None, _dump({"type": kind, "version": version, "data": content}))
@@ -293,9 +321,9 @@ def control_text(record: Record) -> str:
         if number not in _CONTROL_SCHEMAS:
             return f"controlType: UNKNOWN({number})"
         name, schema = _CONTROL_SCHEMAS[number]
-        (version,) = unpack_from(">h", record.value or b"")
+        version = _version(record.value or b"", "value")
         return (
             f"{name} {_dump(to_json(decode_struct(schema, version, record.value or b''), version))}"
         )
-    except (CorruptBatch, DecodeError, StructError, ValueError) as error:
+    except (CorruptBatch, DecodeError, ValueError) as error:
         return f"controlType: {error}"

@@ -12,11 +12,11 @@ from broker.cli.record_schemas_remote import (
     RemotePartitionDeleteMetadataRecord,
     TopicIdPartitionEntry,
 )
-from broker.cli.record_text import RecordText
+from broker.cli.record_text import RecordText, open_frame
 from broker.log.checkpoints import encode_uuid
 from broker.protocol.message import Message
 from broker.protocol.structs import decode_struct
-from broker.protocol.wire import DecodeError, decode_uvarint
+from broker.protocol.wire import DecodeError
 from broker.records.record import Record
 
 
@@ -24,14 +24,12 @@ def remote_log_text(record: Record) -> RecordText:
     """Return the text of a record of `__remote_log_metadata`."""
     data = record.value or b""
     try:
-        _, position = decode_uvarint(data, 0)
-        api_key, position = decode_uvarint(data, position)
-        version, position = decode_uvarint(data, position)
+        api_key, version, body = open_frame(data)
         schema = REMOTE_LOG_RECORDS.get(api_key)
         if schema is None:
             raise DecodeError(f"Unknown metadata id {api_key}")
-        text = _object_text(decode_struct(schema, version, data[position:]))
-    except (DecodeError, IndexError, ValueError) as error:
+        text = _object_text(decode_struct(schema, version, body))
+    except (DecodeError, ValueError) as error:
         return RecordText(None, f"Error at offset {record.offset}, skipping. {error}")
     return RecordText(None, text)
 

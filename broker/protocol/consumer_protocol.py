@@ -10,7 +10,7 @@ from struct import unpack_from
 from typing import TypeVar
 
 from broker.protocol.message import Message, Struct, array, binary, int32, string
-from broker.protocol.structs import DECODING_FAILURES, decoder, encode_struct
+from broker.protocol.structs import DECODING_FAILURES, decoder, encode_struct, reason_of
 from broker.protocol.wire import Buffer, DecodeError
 
 LATEST_VERSION = 3
@@ -57,7 +57,7 @@ def version_of(data: Buffer) -> int:
     try:
         (version,) = unpack_from(">h", data)
     except DECODING_FAILURES as error:
-        raise DecodeError(f"no version of the consumer protocol: {error}") from error
+        raise DecodeError(f"no version of the consumer protocol: {reason_of(error)}") from error
     return int(version)
 
 
@@ -70,5 +70,5 @@ def _decode(kind: type[Content], data: Buffer, what: str) -> Content:
         decode = decoder(kind, min(version, LATEST_VERSION))
         content: Content = decode(view, 2, len(view))[0]
     except DECODING_FAILURES as error:
-        raise DecodeError(f"not a {what}: {error}") from error
+        raise DecodeError(f"not a {what}: {reason_of(error)}") from error
     return content

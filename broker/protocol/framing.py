@@ -33,6 +33,7 @@ from broker.protocol.structs import (
     encode_parts,
     encoder,
     encoder_in_pieces,
+    reason_of,
 )
 from broker.protocol.wire import (
     Buffer,
@@ -141,7 +142,7 @@ def begin_request(
             return header, codec.decode(memoryview(frame), position, end)[0]
         return header, codec.decode(bytes(frame), position, end)[0]
     except DECODING_FAILURES as error:
-        raise DecodeError(f"not a request: {error}") from error
+        raise DecodeError(f"not a request: {reason_of(error)}") from error
 
 
 @cache
@@ -169,7 +170,7 @@ def _decode_in_pieces(
     try:
         message, _ = yield from decode(frame, position, len(frame))
     except DECODING_FAILURES as error:
-        raise DecodeError(f"not a request: {error}") from error
+        raise DecodeError(f"not a request: {reason_of(error)}") from error
     return cast(Message, message)
 
 
@@ -278,7 +279,7 @@ def decode_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int,
         decode = decoder(response_class(api_key), api_version)
         message, position = decode(view, position, end)
     except DECODING_FAILURES as error:
-        raise DecodeError(f"not a response: {error}") from error
+        raise DecodeError(f"not a response: {reason_of(error)}") from error
     if position != end:
         raise DecodeError(f"{end - position} bytes are left over")
     return correlation_id, message

@@ -72,10 +72,15 @@ def decode_struct(message: type[M], version: int, data: Buffer) -> M:
     try:
         decoded, position = decoder(message, version)(data, 0, end)
     except DECODING_FAILURES as error:
-        raise DecodeError(f"{message.__name__} v{version}: {error}") from error
+        raise DecodeError(f"{message.__name__} v{version}: {reason_of(error)}") from error
     if position != end:
         raise DecodeError(f"{message.__name__} v{version}: {end - position} bytes are left over")
     return cast(M, decoded)
+
+
+def reason_of(error: Exception) -> str:
+    """Return a failure of decoding in words: what `struct` says is about its own arguments."""
+    return str(error) if isinstance(error, UnicodeDecodeError) else "the data ends too early"
 
 
 def encode_struct(message: Message, version: int) -> bytes:

@@ -104,6 +104,8 @@ def _json_file(path: Path) -> Any:
         return json.loads(read_text(path))
     except ValueError as error:
         raise ConfigException(f"file {path} is no JSON: {error}") from error
+    except RecursionError:
+        raise ConfigException(f"file {path} is nested too deeply") from None
 
 
 def validate(desk: Desk, options: Options) -> int:

@@ -170,6 +170,9 @@ def test_offsets_of_a_stopped_connector_are_changed(
     assert run("offsets", made).rows == []
     (folder / "broken.json").write_text("{")
     assert "is no JSON" in run("offsets", made, "--alter", f"{folder}/broken.json").error
+    (folder / "deep.json").write_text("[" * 100_000)
+    assert "nested too deeply" in run("offsets", made, "--alter", f"{folder}/deep.json").error
+    assert "nested too deeply" in run("validate", f"{folder}/deep.json").error
 
 
 def test_a_configuration_is_validated(run: Run, folder: Path) -> None:

@@ -7,8 +7,7 @@ the others; they use the schemas of `dump-log`.
 import json
 import sys
 from collections.abc import Callable, Mapping
-from struct import error as StructError  # noqa: N812 - an exception class in disguise
-from struct import unpack
+from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
@@ -152,26 +151,40 @@ def _bytes_text(properties: Mapping[str, str], name: str) -> Callable[[bytes | N
     def text(data: bytes | None) -> bytes:
         try:
             return null if data is None else deserialize(data).encode()
-        except (StructError, ValueError) as error:
-            raise ToolFailed(f"{len(data or b'')} bytes are no {name} {error}") from error
+        except ValueError as error:
+            raise ToolFailed(f"{name}: {error}") from error
 
     return text
 
 
-def _number(layout: str) -> Callable[[bytes], str]:
-    return lambda data: str(unpack(layout, data)[0])
+def _fixed(kind: str, letter: str) -> tuple[str, Callable[[bytes], str]]:
+    """Return the deserializer of values that all have the same size, with its name."""
+    layout, name = Struct(f">{letter}"), f"{kind}Deserializer"
+
+    def text(data: bytes) -> str:
+        if len(data) != layout.size:
+            raise ValueError(f"Size of data received by {name} is not {layout.size}")
+        (value,) = layout.unpack(data)
+        return str(value).lower() if kind == "Boolean" else str(value)
+
+    return name, text
 
 
 # By the names of the classes in org.apache.kafka.common.serialization.
 DESERIALIZERS: dict[str, Callable[[bytes], str]] = {
     "StringDeserializer": java_text,
     "ByteArrayDeserializer": java_text,
-    "ShortDeserializer": _number(">h"),
-    "IntegerDeserializer": _number(">i"),
-    "LongDeserializer": _number(">q"),
-    "FloatDeserializer": _number(">f"),
-    "DoubleDeserializer": _number(">d"),
-    "BooleanDeserializer": lambda data: str(unpack("?", data)[0]).lower(),
+    **dict(
+        _fixed(kind, letter)
+        for kind, letter in {
+            "Short": "h",
+            "Integer": "i",
+            "Long": "q",
+            "Float": "f",
+            "Double": "d",
+            "Boolean": "?",
+        }.items()
+    ),
     "UUIDDeserializer": lambda data: str(UUID(data.decode())),
 }
 
@@ -184,7 +197,7 @@ def _json_formatter(
             return b""
         try:
             opened = open_record(record.key, record.value, schemas)
-        except (DecodeError, StructError, ValueError) as error:
+        except (DecodeError, ValueError) as error:
             raise ToolFailed(
                 f"Could not read record at offset {record.offset} due to: {error}"
             ) from error

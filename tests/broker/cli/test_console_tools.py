@@ -138,7 +138,7 @@ def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(ToolFailed, match="no deserializer com"):
         make_formatter("DefaultMessageFormatter", properties)
     properties = {"print.key": "true", "key.deserializer": "a.LongDeserializer"}
-    with pytest.raises(ToolFailed, match="4 bytes are no key"):
+    with pytest.raises(ToolFailed, match="Size of data received by LongDeserializer is not 8"):
         make_formatter("DefaultMessageFormatter", properties)(RECORD)
 
 

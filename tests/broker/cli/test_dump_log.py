@@ -124,6 +124,57 @@ def test_damage_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "Ignoring unknown file" in errors
 
 
+def test_a_file_that_cannot_be_dumped_is_told_in_words(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = f"{folder}/{0:020d}"
+    lone = tmp_path / f"{5:020d}.index"
+    lone.write_bytes(b"")
+    odd = tmp_path / f"{6:020d}.log"
+    odd.mkdir()
+    Path(f"{base}.index").write_bytes(Path(f"{base}.index").read_bytes() + b"abc")
+    named = tmp_path / "mine.log"
+    named.write_bytes(b"")
+    snapshot = tmp_path / "mine.checkpoint"
+    snapshot.write_bytes(b"")
+    for path, told in (
+        (f"{tmp_path}/nosuch.log", f"{tmp_path}/nosuch.log: No such file or directory\n"),
+        (str(lone), f"{lone.with_suffix('.log')}: No such file or directory\n"),
+        (str(odd), f"{odd}: Is a directory\n"),
+        (str(named), f"{named}: the name is no base offset, such as {0:020d}\n"),
+        (str(snapshot), f"{snapshot}: the name is no end offset with an epoch, such as 0-0\n"),
+        (f"{base}.index", f"{base}.index: 3 bytes at the end are no entry of 8 bytes\n"),
+    ):
+        status, _, errors = dump(capsys, "--files", path)
+        assert (status, errors) == (1, told)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "key", "value", "told"),
+    [
+        ("offsets", None, b"v", "offset 0 using the specified decoder (message had a missing key)"),
+        ("offsets", b"\0\1", b"v", "skipping. OffsetCommitKey v0: the data ends too early"),
+        ("transaction-log", b"k", b"v", "skipping. Could not read version from key's buffer."),
+        ("share-group-state", b"k", b"v", "skipping. Could not read version from key's buffer."),
+        ("cluster-metadata", None, b"hello", "unknown frame version 104(only frame version 1 is "),
+        ("cluster-metadata", None, b"", "skipping. Error while reading frame version"),
+        ("remote-log-metadata", None, b"hello", "unknown frame version 104(only frame version 1"),
+        ("remote-log-metadata", None, b"\1", "skipping. Error while reading type"),
+    ],
+)
+def test_ordinary_records_are_told_in_words(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    decoder: str,
+    key: bytes | None,
+    value: bytes,
+    told: str,
+) -> None:
+    path = write_segment(tmp_path, (key, value))
+    _, lines, errors = dump(capsys, f"--{decoder}-decoder", "--files", path)
+    assert told in "\n".join([*lines, errors])
+
+
 def write_segment(tmp_path: Path, *records: tuple[bytes | None, bytes | None]) -> str:
     path = tmp_path / f"{0:020d}.log"
     path.write_bytes(build_batch([(key, value, (), NOW_MS) for key, value in records]))
@@ -148,7 +199,9 @@ def test_the_decoders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         f"{shown_key} payload: <DELETE>",
     ]
     assert lines[5] == "| key: Unknown record type 99 at offset 2, skipping."
-    assert lines[6].startswith("| key: Error at offset 3, skipping.")
+    assert lines[6] == (
+        "| key: Error at offset 3, skipping. Could not read version from key's buffer."
+    )
 
     path = write_segment(
         tmp_path, (None, encode_metadata_record(TopicRecord(name="t", topic_id=bytes(16))))

@@ -12,7 +12,7 @@ from broker.cli.consumer_groups import regex_text
 from broker.cli.delete_records import outcome_text
 from broker.cli.get_offsets import chosen_by_rules, chosen_by_topic, parse_time
 from broker.cli.group_tool import chosen, parse_partitions
-from broker.cli.json_files import offsets_to_delete
+from broker.cli.json_files import offsets_to_delete, read_json
 from broker.cli.offset_reset import parse_datetime, parse_duration, plan_text, read_plan
 from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
@@ -106,10 +106,27 @@ def test_an_exported_plan_is_read_back(tmp_path: Path) -> None:
 
 def test_a_plan_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "plan.csv"
-    for content in ("a,b,1\n", "a,1\n", "a,0,1,2,3\n"):
+    for content in ("a,b,1\n", "a,1\n", "a,0,1,2,3\n", f"a,{2**31},1\n", f"a,0,{2**63}\n"):
         file.write_text(content)
         with pytest.raises(ToolFailed, match="no offset"):
             read_plan(str(file), ["g"])
+
+
+UNREADABLE = (b"\xff\xfe\0", b"[" * 100_000, b'"a' + b"a" * 200_000)
+
+
+@pytest.mark.parametrize("reads", [read_json, lambda path: read_plan(path, ["g"])])
+def test_a_file_that_cannot_be_read_is_refused(
+    tmp_path: Path, reads: Callable[[str], object]
+) -> None:
+    file = tmp_path / "file"
+    for content in UNREADABLE:
+        file.write_bytes(content)
+        with pytest.raises(ToolFailed):
+            reads(str(file))
+    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
+        with pytest.raises(ToolFailed, match=f"cannot read {path}: {why}"):
+            reads(str(path))
 
 
 def test_partitions_of_a_topic() -> None:
@@ -138,6 +155,8 @@ def test_offsets_to_delete() -> None:
         ({"partitions": [entry, entry]}, "duplicate topic partitions: a-0"),
         ({"partitions": [{"topic": "a", "partition": 0}]}, '"offset" is missing'),
         ({"version": 2, "partitions": []}, "Not supported version field value 2"),
+        ({"partitions": [entry | {"offset": 2**63}]}, '"offset" is no number of 64 bits'),
+        ({"partitions": [entry | {"partition": 2**31}]}, '"partition" is no number'),
     ):
         with pytest.raises(ToolFailed, match=problem):
             offsets_to_delete(content)
