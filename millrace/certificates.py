@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from millrace.command_parser import CommandParser
+from millrace.named_errors import naming
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -82,7 +83,8 @@ class CertificateAuthority:
         )
         _write_private(files.keystore, _pem_key(key) + chain)
         _write_private(files.key, _pem_key(key))
-        files.certificate.write_bytes(chain)
+        with naming(files.certificate):
+            files.certificate.write_bytes(chain)
         return files
 
     def _create(self) -> None:
@@ -115,7 +117,8 @@ class CertificateAuthority:
         )
         self._ca = self._sign(builder)
         _write_private(self._folder / "ca.key", _pem_key(self._key))
-        self.certificate.write_bytes(_pem(self._ca))
+        with naming(self.certificate):
+            self.certificate.write_bytes(_pem(self._ca))
 
     def _load(self) -> None:
         from cryptography import x509
@@ -184,7 +187,7 @@ def _write_private(path: Path, data: bytes) -> None:
     """Write a file that other users can never read, not even while it is written."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with naming(path), os.fdopen(descriptor, "wb") as file:
         file.write(data)
 
 

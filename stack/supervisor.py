@@ -13,7 +13,7 @@ from millrace.cluster_layout import node_settings, replication_settings
 from millrace.forked_process import STACK
 from millrace.security.access import VARIABLE
 from millrace.stack import programs
-from millrace.stack.place import Place
+from millrace.stack.place import Place, write_whole
 from millrace.stack.plan import bootstrap_servers, security_folder, url_of
 from millrace.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
 from millrace.stack.security import broker_file, client_file
@@ -199,14 +199,15 @@ class Supervisor:
         files = Path(self._plan["data_folder"]) / "connect-files"
         files.mkdir(parents=True, exist_ok=True)
         properties = self._place.folder / "connect.properties"
-        properties.write_text(
+        write_whole(
+            properties,
             programs.connect_properties(
                 bootstrap_servers(self._plan),
                 url_of(self._plan, REGISTRY),
                 self._plan["ports"][CONNECT],
                 self._replicas(),
                 {"file.allowed.directories": str(files)},
-            )
+            ),
         )
         await self._run(CONNECT, programs.CONNECT, "start", str(properties))
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from millrace.named_errors import naming
+
 _BLANK = " \t\f"
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.DOTALL)
@@ -37,7 +39,7 @@ def write_private(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+    with naming(file), os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write(text)
 
 

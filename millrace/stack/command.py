@@ -19,7 +19,7 @@ from millrace.stack.options import (
     status_parser,
     up_options,
 )
-from millrace.stack.place import Place, place_of
+from millrace.stack.place import Place, place_of, write_whole
 from millrace.stack.plan import (
     Plan,
     PlanError,
@@ -77,7 +77,7 @@ def _start(options: UpOptions, place: Place) -> None:
     place.log_folder.mkdir(parents=True, exist_ok=True)
     place.write(place.plan_file, plan)
     remember_cluster(plan)
-    place.env_file.write_text(environment_file(plan))
+    write_whole(place.env_file, environment_file(plan))
     with (place.log_folder / "stack.log").open("ab") as log:
         process = subprocess.Popen(
             program_command("stack", str(place.folder)),

@@ -21,6 +21,8 @@ class UpOptions:
     name: str
     brokers: int
     parts: tuple[str, ...]
+    given: frozenset[str]
+    """--brokers and --only if the user gave them: both have a default."""
     data_folder: Path | None
     is_ephemeral: bool
     any_port: bool
@@ -40,7 +42,7 @@ def up_parser() -> argparse.ArgumentParser:
         "and has its seeds. A second `up` shows the running stack.",
         examples=["millrace up", "millrace up --brokers 3 --only broker,registry --ephemeral"],
     )
-    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="1 to 9; default 1")
+    parser.add_argument("--brokers", type=int, metavar="N", help="1 to 9; default 1")
     parser.add_argument("--only", metavar="PARTS", help=f"start only these: {','.join(PARTS)}")
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="the folder for data, which is kept"
@@ -79,8 +81,9 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         parser.error(f"--only {unknown[0]}: the parts are {', '.join(PARTS)}")
     if BROKER not in parts:
         parser.error("--only: the list must contain broker")
-    if not 1 <= told.brokers <= MAX_BROKERS:
-        parser.error(f"--brokers {told.brokers}: 1 to {MAX_BROKERS}")
+    brokers = 1 if told.brokers is None else told.brokers
+    if not 1 <= brokers <= MAX_BROKERS:
+        parser.error(f"--brokers {brokers}: 1 to {MAX_BROKERS}")
     if told.data is not None and told.ephemeral:
         parser.error("--data keeps the data that --ephemeral deletes: give one of them")
     if told.any_port and told.offset_ports:
@@ -97,8 +100,13 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
     default = "default" if not told.offset_ports else f"offset-{told.offset_ports}"
     return UpOptions(
         name=told.name or default,
-        brokers=told.brokers,
+        brokers=brokers,
         parts=tuple(part for part in PARTS if part in parts),
+        given=frozenset(
+            flag
+            for flag, value in (("--brokers", told.brokers), ("--only", told.only))
+            if value is not None
+        ),
         data_folder=None if told.data is None else _absolute(parser, told.data),
         is_ephemeral=told.ephemeral,
         any_port=told.any_port,

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from millrace.named_errors import naming
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
@@ -77,12 +79,13 @@ class Place:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Replace a file atomically; raise OSError."""
+    """Replace a file atomically; raise OSError, which names the file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(file)
+        with naming(file):
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(file)
     except OSError:
         with suppress(OSError):
             beside.unlink()

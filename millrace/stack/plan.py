@@ -15,7 +15,6 @@ from millrace.stack.ports import (
     BROKER,
     CONNECT,
     PAGE,
-    PARTS,
     REGISTRY,
     REST_PROXY,
     holder,
@@ -81,8 +80,8 @@ def refuse_other_options(options: UpOptions, plan: Plan) -> None:
     seeds = json.loads(json.dumps(options.seeds))
     # Each is compared only if it was given: a plain `up` finds every stack.
     differ = {
-        "--brokers": options.brokers not in (1, plan["brokers"]),
-        "--only": set(options.parts) != set(PARTS) and not set(options.parts) <= parts,
+        "--brokers": "--brokers" in options.given and options.brokers != plan["brokers"],
+        "--only": "--only" in options.given and not set(options.parts) <= parts,
         "--data": options.data_folder is not None
         and options.data_folder.resolve() != Path(plan["data_folder"]).resolve(),
         "--ephemeral": options.is_ephemeral and not plan["is_ephemeral"],

@@ -195,7 +195,9 @@ def test_a_running_stack_that_lacks_what_is_asked_for_is_no_success(tmp_path: Pa
     other.write_text("topics: [lines:3]")
     for arguments, flag in (
         (["--brokers", "2"], "--brokers"),
+        (["--brokers", "1"], "--brokers"),
         (["--only", "broker,connect"], "--only"),
+        (["--only", "broker,registry,rest-proxy,connect,page"], "--only"),
         (["--data", str(tmp_path / "elsewhere")], "--data"),
         (["--ephemeral"], "--ephemeral"),
         (["--seed", str(other)], "--topics or --seed"),
