@@ -165,7 +165,8 @@ def test_a_stranger_is_not_let_in(demo: Demo) -> None:
     asked = Request(f"{registry}/subjects")
     with pytest.raises(HTTPError) as refused, urlopen(asked, timeout=20, context=demo.context):
         pass
-    assert refused.value.code == 401
+    with refused.value as answer:
+        assert answer.code == 401
     login = f"fraud:{demo.secrets['fraud password']}"
     asked.add_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
     with urlopen(asked, timeout=20, context=demo.context) as answer:

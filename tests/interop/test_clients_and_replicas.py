@@ -251,6 +251,8 @@ def test_a_client_loses_nothing_when_a_leader_is_killed(
         assert Partition(cluster, topic, 0).leader != leader
         cluster.start(leader)
         talking.goes_on()
-    assert talking.acknowledged <= set(consumed(cluster.bootstrap_servers, topic, PARTITIONS))
+    acknowledged = talking.acknowledged
+    assert acknowledged <= set(consumed(cluster.bootstrap_servers, topic, PARTITIONS))
     until(lambda: all(len(Partition(cluster, topic, n).isr) == 3 for n in range(PARTITIONS)))
+    del talking  # It holds what is to be collected here, and not in a later test.
     gc.collect()

@@ -82,14 +82,14 @@ def test_our_node_joins_a_quorum_of_apache_kafka_and_then_leads_it_alone(tmp_pat
         assert nodes.voters(apache) == [APACHE, OURS]
         # Our broker is registered at Apache Kafka's controller, with all features of its quorum.
         ours = nodes.bootstrap_server(OURS)
-        assert brokers(ours) == brokers(apache) == {APACHE, OURS}
+        until(lambda: brokers(ours) == brokers(apache) == {APACHE, OURS})
         assert levels(ours) == levels(apache)
         create_topic(apache, "second")
         # The leader, which is Apache Kafka's, removes itself.
         assert "Removed  KRaft controller 1" in nodes.remove(apache, APACHE)
         until(lambda: voters(nodes, apache) == [OURS])
         create_topic(apache, "third")
-        assert topics(apache) == {"first", "second", "third"}
+        until(lambda: topics(apache) == {"first", "second", "third"})
 
 
 def test_a_node_of_apache_kafka_joins_our_quorum_and_then_leads_it_alone(tmp_path: Path) -> None:
@@ -116,4 +116,4 @@ def test_a_node_of_apache_kafka_joins_our_quorum_and_then_leads_it_alone(tmp_pat
             assert removed.returncode == 0, removed.stderr
             until(lambda: voters(nodes, apache) == [APACHE])
             create_topic(apache, "third")
-            assert topics(apache) == {"first", "second", "third"}
+            until(lambda: topics(apache) == {"first", "second", "third"})
