@@ -165,6 +165,8 @@ class MirrorCluster:
             if _is_without_authorizer(error):
                 return None
             raise ConnectException(f"cluster {self.name}: ACLs: {error}") from error
+        if not found:
+            self._require_sight_of_acls()
         return [
             TopicAcl(
                 each.name,
@@ -176,6 +178,22 @@ class MirrorCluster:
             )
             for each in found
         ]
+
+    def _require_sight_of_acls(self) -> None:
+        """Raise ConnectException unless the user may see the rules of an empty list.
+
+        librdkafka shows the refusal of DescribeAcls as an empty list. A cluster without an
+        authorizer allows every operation.
+        """
+        future = self._asked(
+            "describe cluster", self._admin.describe_cluster, include_authorized_operations=True
+        )
+        # None for a user without any right on the cluster.
+        allowed = self._result("authorized operations", future).authorized_operations or ()
+        if AclOperation.DESCRIBE not in allowed:
+            raise ConnectException(
+                f"cluster {self.name}: ACLs: the user is not authorized to DESCRIBE the cluster"
+            )
 
     def create_acls(self, rules: Iterable[TopicAcl]) -> bool:
         """Add rules; return False for a cluster without an authorizer. Raises ConnectException."""

@@ -129,6 +129,13 @@ class MirrorSourceConnector(SourceConnector):
         if found != self._known:
             before, self._known = self._known, found
             log.info("topics flow=%s now=%s before=%s", self._flow, len(found), len(before or ()))
+            if not found:
+                # A list of topics leaves out, without an error, those that nobody may describe.
+                log.warning(
+                    "source shows no topic to copy flow=%s: it has none, or its user is not "
+                    "authorized to DESCRIBE them",
+                    self._flow,
+                )
             self.context.request_task_reconfiguration()
 
     def _make_topics(self, found: dict[str, Topic]) -> None:

@@ -1,9 +1,6 @@
 """Every program works with the rights that `rights.yaml` lists, and needs each of them."""
 
 import json
-import os
-import random
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,7 +12,7 @@ import pytest
 
 from millrace.cluster_layout import free_ports
 from millrace.security.access import KafkaAccess, kafka_access
-from millrace.security.rights import Right, programs
+from millrace.security.rights import programs
 from streams.enrichment import LEVELS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.programs_with_rights import (
@@ -27,7 +24,7 @@ from tests.lib.programs_with_rights import (
     start_streams,
     watch_as_the_demo,
 )
-from tests.lib.right_trials import Start, Trials
+from tests.lib.right_trials import Start, Trials, tried
 from tests.lib.secured_broker import Decision, SecuredBroker, password_of, unneeded
 from tests.lib.waiting import until
 
@@ -142,21 +139,6 @@ def test_a_program_needs_each_of_its_rights(
 
 # --- one right fewer ---
 
-SEED = int(os.environ.get("LEAST_RIGHTS_SEED", "1"))
-ABOUT = os.environ.get("LEAST_RIGHTS_ABOUT", "")
-"""A pattern of the rights that are taken from those programs; empty: all."""
-TRIED_WHOLE = os.environ.get("LEAST_RIGHTS_OF", "").split(",")
-"""The programs from which each right is taken, which takes minutes each: `make least-rights`."""
-
-
-def _tried(program: str) -> list[Right]:
-    rights = programs()[program]
-    if program in TRIED_WHOLE or TRIED_WHOLE == ["all"]:
-        return [right for right in rights if re.search(ABOUT, str(right))]
-    if program == "streams":  # Faust waited in silence without its group.
-        return [right for right in rights if right.kind == "group"]
-    return random.Random(f"{SEED}-{program}").sample(rights, 1)
-
 
 def _try_beside(trials: Trials, run: Pipeline, file_of: Callable[[str], str]) -> dict[str, Any]:
     """Try the programs that need the services."""
@@ -186,7 +168,7 @@ def _try_beside(trials: Trials, run: Pipeline, file_of: Callable[[str], str]) ->
         "connect": connect,
         "spark": as_process("spark"),
     }
-    return {name: trials.find_unneeded(name, _tried(name), start) for name, start in starts.items()}
+    return {name: trials.find_unneeded(name, tried(name), start) for name, start in starts.items()}
 
 
 def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
@@ -205,17 +187,22 @@ def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
         line = {"product_id": "tea", "quantity": 1, "unit_price": "3.00"}
         call("POST", f"http://127.0.0.1:{port}/v1/orders", {"customer_id": "a", "lines": [line]})
 
+    def poison(name: str) -> None:
+        dead = [each.name for each in programs()[name] if each.name.endswith(".dead-letter")]
+        run.produce((name.removesuffix(".dead-letter"), "poison", b"\xff") for name in dead)
+
     def post_and_poison() -> None:
         """It reads its topics from their ends."""
-        dead = [each.name for each in programs()["orders"] if each.name.endswith(".dead-letter")]
-        run.produce((name.removesuffix(".dead-letter"), "poison", b"\xff") for name in dead)
+        poison("orders")
         post()
 
+    # It passes over poison in the stock levels that it reads at its start.
+    acts = {"inventory": lambda: poison("inventory")}
     found: dict[str, Any] = {}
     for name in (*(each for each in PIPELINE if each not in ("orders", "registry")), "streams"):
-        found[name] = trials.find_unneeded(name, _tried(name), start_of(name))
+        found[name] = trials.find_unneeded(name, tried(name), start_of(name), acts.get(name))
     for creates in (False, True):
-        rights = [each for each in _tried("orders") if (each.operation == "CREATE") is creates]
+        rights = [each for each in tried("orders") if (each.operation == "CREATE") is creates]
         # What is produced would create a topic that is missing.
         act = post if creates else post_and_poison
         found["orders"] = found.get("orders", []) + trials.find_unneeded(
@@ -225,7 +212,7 @@ def _try_services(trials: Trials, run: Pipeline) -> dict[str, Any]:
     run.end("registry")
     found["registry"] = trials.find_unneeded(
         "registry",
-        _tried("registry"),
+        tried("registry"),
         start_of("registry"),
         lambda: call("POST", f"{registry}/subjects/x/versions", {"schema": '"string"'}),
     )

@@ -1,6 +1,8 @@
 """A mirror between two clusters with TLS, passwords and rules of their own: records and rules."""
 
+import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,13 +15,18 @@ from millrace.security.grants import rules
 from millrace.security.properties import parse_properties, properties_text, write_private
 from millrace.security.rights import Right, programs
 from millrace.testing.security import USER
+from tests.lib.forked import CONNECT
 from tests.lib.mirror_process import QUICK, MirrorProcess
-from tests.lib.secured_broker import SecuredBroker, unneeded
+from tests.lib.pipeline_processes import Program
+from tests.lib.right_trials import Trials, tried
+from tests.lib.secured_broker import SecuredBroker, password_of, unneeded
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.slow
 
-MIRROR = "mirror"
+SOURCE, TARGET = "mirror", "mirror-target"
+"""The mirror's users, and their rights in rights.yaml."""
+SECRETS = [password_of(user) for user in (SOURCE, TARGET, USER)]
 ALICE, BEN, EVE = "alice", "ben", "eve"
 
 
@@ -27,16 +34,20 @@ class Mirrored(NamedTuple):
     source: SecuredBroker
     target: SecuredBroker
     process: MirrorProcess
-    log: Path
+    file: Path
+
+    @property
+    def log(self) -> Path:
+        return self.file.with_suffix(".log")
 
 
 @pytest.fixture(scope="module")
 def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
     folder = tmp_path_factory.mktemp("mirror")
     # To the source it comes with tokens of an issuer, to the target with a password.
-    with SecuredBroker([MIRROR], folder) as source, SecuredBroker([MIRROR]) as target:
-        source.allow(MIRROR, programs()[MIRROR])
-        target.allow(MIRROR, programs()["mirror-target"])
+    with SecuredBroker([SOURCE], folder) as source, SecuredBroker([TARGET]) as target:
+        source.allow(SOURCE, programs()[SOURCE])
+        target.allow(TARGET, programs()[TARGET])
         source.broker.create_topic("orders", 2)
         source.broker.create_topic("left-out", 1)
         _produce(source, 100)
@@ -48,7 +59,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         file = folder / "mm2.properties"
         write_private(file, properties_text(_settings(source, target)))
         with MirrorProcess(file) as process:
-            yield Mirrored(source, target, process, file.with_suffix(".log"))
+            yield Mirrored(source, target, process, file)
 
 
 def _settings(source: SecuredBroker, target: SecuredBroker) -> dict[str, str]:
@@ -61,8 +72,8 @@ def _settings(source: SecuredBroker, target: SecuredBroker) -> dict[str, str]:
         "sync.topic.acls.interval.seconds": "1",
         "b->a.emit.heartbeats.enabled": "false",
     }
-    for alias, broker in (("a", source), ("b", target)):
-        client = parse_properties(Path(broker.client_file(MIRROR)).read_text())
+    for alias, broker, user in (("a", source, SOURCE), ("b", target, TARGET)):
+        client = parse_properties(Path(broker.client_file(user)).read_text())
         told |= {f"{alias}.{name}": value for name, value in client.items()}
         told[f"{alias}.bootstrap.servers"] = broker.bootstrap_servers
     return told
@@ -85,18 +96,32 @@ def _records(mirrored: Mirrored) -> int:
 
 def _change_the_original(mirrored: Mirrored) -> None:
     """Give it more partitions, a setting, and a reader, and wait until the copy has them."""
-    admin = mirrored.source.admin
-    admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(20)
-    retention = ConfigEntry("retention.ms", "1000000", incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[retention])
-    admin.incremental_alter_configs([topic])[topic].result(20)
-    reader = Consumer({**mirrored.source.broker.client_settings(), "group.id": "g"})
-    reader.commit(offsets=[TopicPartition("orders", 0, 20)], asynchronous=False)
-    reader.close()
+    _grow(mirrored, 3)
+    _keep(mirrored, 1_000_000)
+    _commit(mirrored, 20)
     target = mirrored.target.admin
     until(lambda: len(target.list_topics(timeout=10).topics["a.orders"].partitions) == 3)
     until(lambda: "1000000" in _settings_of_copy(mirrored))
     until(lambda: bool(_end_of(mirrored, "a.checkpoints.internal", 0)))
+
+
+def _grow(mirrored: Mirrored, partitions: int) -> None:
+    wanted = [NewPartitions("orders", partitions)]
+    mirrored.source.admin.create_partitions(wanted)["orders"].result(20)
+
+
+def _keep(mirrored: Mirrored, retention_ms: int) -> None:
+    retention = ConfigEntry(
+        "retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET
+    )
+    topic = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[retention])
+    mirrored.source.admin.incremental_alter_configs([topic])[topic].result(20)
+
+
+def _commit(mirrored: Mirrored, offset: int) -> None:
+    reader = Consumer({**mirrored.source.broker.client_settings(), "group.id": "g"})
+    reader.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
+    reader.close()
 
 
 def _settings_of_copy(mirrored: Mirrored) -> list[str]:
@@ -114,7 +139,11 @@ def _end_of(mirrored: Mirrored, topic: str, partition: int) -> int:
 
 def _rules(broker: SecuredBroker) -> set[tuple[str, str]]:
     access = KafkaAccess(broker.bootstrap_servers, broker.broker.client_settings("java"))
-    return {(who, what) for who, what in rules(access) if MIRROR not in who}
+    return {
+        (who, what)
+        for who, what in rules(access)
+        if who.removeprefix("User:") not in (SOURCE, TARGET)
+    }
 
 
 def test_records_arrive(mirrored: Mirrored) -> None:
@@ -141,7 +170,7 @@ def test_the_mirror_was_denied_nothing_and_needs_every_right(mirrored: Mirrored)
     mirrored.process.start()
     _produce(mirrored.source, 10)
     until(lambda: _records(mirrored) == 110, shown=mirrored.log.read_text)
-    for broker, name in ((mirrored.source, MIRROR), (mirrored.target, "mirror-target")):
+    for broker, name in ((mirrored.source, SOURCE), (mirrored.target, TARGET)):
         decisions = list(broker.decisions())
         assert [each for each in decisions if not each.is_allowed] == []
         assert unneeded(decisions, programs()[name]) == []
@@ -152,10 +181,57 @@ def test_no_password_is_in_what_the_target_stores(mirrored: Mirrored) -> None:
     folder = mirrored.target.broker.data_folder
     stored = b"".join(file.read_bytes() for file in folder.glob("mm2-*/*.log"))
     assert b"${mirror:MirrorSourceConnector:source.cluster.sasl.jaas.config}" in stored
-    assert b"mirror-secret" not in stored
+    assert not any(secret.encode() in stored for secret in SECRETS)
 
 
 def test_no_password_is_in_its_log(mirrored: Mirrored) -> None:
     text = mirrored.log.read_text()
-    assert "mirror-secret" not in text
-    assert f"{USER}-secret" not in text
+    assert not any(secret in text for secret in SECRETS)
+
+
+# --- one right fewer ---
+
+_GROWS_EVERY = 5
+"""Of so many changes one is a new partition, which lets the mirror's tasks start anew."""
+
+
+class Changes:
+    """What others do at the source while the mirror runs without a right: a change a second."""
+
+    def __init__(self, mirrored: Mirrored) -> None:
+        self._mirrored = mirrored
+        self._numbers = count(1)
+        self._next_seconds = 0.0
+
+    def __call__(self) -> None:
+        if time.monotonic() < self._next_seconds:
+            return
+        self._next_seconds = time.monotonic() + 1
+        source, number = self._mirrored.source, next(self._numbers)
+        _produce(source, 10)
+        _keep(self._mirrored, 1_000_000 + number)
+        _commit(self._mirrored, 20 + number)
+        source.allow(f"reader-{number}", [Right("topic", "orders", False, "READ")])
+        original = source.admin.list_topics("orders", timeout=20).topics["orders"]
+        copy = self._mirrored.target.admin.list_topics(timeout=20).topics.get("a.orders")
+        is_due = number % _GROWS_EVERY == 0
+        if is_due and copy is not None and len(copy.partitions) == len(original.partitions):
+            _grow(self._mirrored, len(copy.partitions) + 1)
+
+
+def test_the_mirror_fails_with_one_right_fewer(mirrored: Mirrored, tmp_path: Path) -> None:
+    """It is denied what the right is about, and says so."""
+    mirrored.process.stop()
+    mirrored.source.log_decisions("INFO")
+    mirrored.target.log_decisions("INFO")
+    changes = Changes(mirrored)
+
+    def start(log: Path) -> Program:
+        return Program(log, "mirror", str(mirrored.file), server=CONNECT)
+
+    found: list[str] = []
+    for broker, user in ((mirrored.source, SOURCE), (mirrored.target, TARGET)):
+        found += Trials(broker, tmp_path).find_unneeded(user, tried(user), start, changes)
+        text = (tmp_path / f"{user}.trial.log").read_text()
+        assert not any(secret in text for secret in SECRETS)
+    assert found == [], "\n".join(found)
