@@ -15,6 +15,7 @@ from broker.model import TopicPartition
 
 ANY_LOG_DIRECTORY = "any"
 VERSION = 1
+MAX_TEXT_BYTES = 2**15 - 1
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
@@ -162,7 +163,19 @@ def _field(entry: Any, name: str, kind: type) -> Any:
     # A bool is an int in Python.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ToolFailed(f'the field "{name}" is missing or no {kind.__name__}: {entry}')
+    if isinstance(value, str):
+        check_text(value, name)
     return value
+
+
+def check_text(text: str, name: str) -> None:
+    """Raise ToolFailed for a text that no request can contain."""
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ToolFailed(f"'{name}' field is no UTF-8: {error}") from None
+    if size_bytes > MAX_TEXT_BYTES:
+        raise ToolFailed(f"'{name}' field is too long to be serialized")
 
 
 def _numbers(entry: Any, name: str) -> list[int]:

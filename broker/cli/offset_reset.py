@@ -18,7 +18,7 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.group_offsets import committed_offsets
 from broker.cli.admin.leaders import EARLIEST, LATEST, UNKNOWN_OFFSET, list_offsets, successes
 from broker.cli.arguments import ToolFailed
-from broker.cli.json_files import INT32_MAX, INT64_MAX
+from broker.cli.json_files import INT32_MAX, INT64_MAX, check_text
 from broker.model import TopicPartition
 
 Offsets = dict[TopicPartition, int]
@@ -193,6 +193,7 @@ def read_plan(path: str, group_ids: Collection[str]) -> dict[str, Offsets]:
         cells = line if len(line) == 4 or only is None else [only, *line]
         try:
             group_id, topic, partition, offset = cells
+            check_text(topic, "topic")
             number = _whole(partition, INT32_MAX)
             plan.setdefault(group_id, {})[TopicPartition(topic, number)] = _whole(offset, INT64_MAX)
         except ValueError:

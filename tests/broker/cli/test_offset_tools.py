@@ -112,6 +112,13 @@ def test_a_plan_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
             read_plan(str(file), ["g"])
 
 
+def test_a_plan_with_a_topic_that_no_request_can_contain_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "plan.csv"
+    file.write_text(f"{'t' * 2**15},0,1\n")
+    with pytest.raises(ToolFailed, match="'topic' field is too long to be serialized"):
+        read_plan(str(file), ["g"])
+
+
 UNREADABLE = (b"\xff\xfe\0", b"[" * 100_000, b'"a' + b"a" * 200_000)
 
 
@@ -155,6 +162,8 @@ def test_offsets_to_delete() -> None:
         ({"partitions": [entry, entry]}, "duplicate topic partitions: a-0"),
         ({"partitions": [{"topic": "a", "partition": 0}]}, '"offset" is missing'),
         ({"version": 2, "partitions": []}, "Not supported version field value 2"),
+        ({"partitions": [entry | {"topic": "t" * 2**15}]}, "'topic' field is too long"),
+        ({"partitions": [entry | {"topic": "\ud800"}]}, "'topic' field is no UTF-8"),
         ({"partitions": [entry | {"offset": 2**63}]}, '"offset" is no number of 64 bits'),
         ({"partitions": [entry | {"partition": 2**31}]}, '"partition" is no number'),
     ):
