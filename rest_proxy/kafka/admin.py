@@ -7,12 +7,14 @@ from importlib import import_module
 from typing import Any, Final
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from rest_proxy.kafka.errors import refusal_of
+from rest_proxy.kafka.errors import refusal_of, refusal_of_code
 from rest_proxy.kafka.waiting import KAFKA_SECONDS
 from rest_proxy.refusals import bad_request
 
 _QUIET: Final = {"log_level": 2}
 """Every error of a connection is also the answer to a call, so it is not logged by the library."""
+
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 
 def parts() -> Any:
@@ -116,9 +118,26 @@ class Admin:
     # --- access control lists ---
 
     async def acls(self, wanted: Any) -> list[Any]:
-        return list(
-            await _asked(lambda: self._client.describe_acls(wanted, request_timeout=KAFKA_SECONDS))
+        found = await _asked(
+            lambda: self._client.describe_acls(wanted, request_timeout=KAFKA_SECONDS)
         )
+        if not found:
+            await self._require_sight_of_acls()
+        return list(found)
+
+    async def _require_sight_of_acls(self) -> None:
+        """Raise RestError unless the user may see rules.
+
+        librdkafka shows the refusal of DescribeAcls as an empty list.
+        """
+        told = await _asked(
+            lambda: self._client.describe_cluster(
+                include_authorized_operations=True, request_timeout=KAFKA_SECONDS
+            )
+        )
+        # None for a user without any right on the cluster.
+        if parts().AclOperation.DESCRIBE not in (told.authorized_operations or ()):
+            raise refusal_of_code(_CLUSTER_AUTHORIZATION_FAILED)
 
     async def create_acls(self, bindings: Sequence[Any]) -> None:
         try:
