@@ -21,7 +21,9 @@ class TemporaryFolders:
 
     def add(self, folder: str, pid: int) -> None:
         """Record that a process uses a folder."""
-        self._users = {each: self._users[each] for each in self.existing()}
+        self._users = {
+            each: users for each, users in self._users.items() if users or os.path.isdir(each)
+        }
         self._users.setdefault(folder, set()).add(pid)
 
     def on_end(self, pid: int) -> None:

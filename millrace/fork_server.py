@@ -137,11 +137,13 @@ class _Server:
         A client that was interrupted closes the socket and continues to use its folders.
         """
         folders = self._folders.existing()
-        if not folders:
+        # A node whose folder somebody else has removed cannot stop cleanly.
+        running = self._folders.users()
+        if not folders and not running:
             return
         client = self._open_client()
         # None of them is reaped: the ids are still theirs.
-        users = [os.pidfd_open(pid) for pid in self._folders.users()]
+        users = [os.pidfd_open(pid) for pid in running]
         if os.fork() == 0:
             self._forget_all()
             # Its standard error is also the client's, whose reader need not wait for this process.
