@@ -32,6 +32,8 @@ class LogDirectories:
         self._new_uuid = settings.new_uuid
         self.directories = [LogDirectory(storage, path, settings) for path in paths]
         self._by_partition: dict[TopicPartition, LogDirectory] = {}
+        self.on_failure: Callable[[str, OSError], object] | None = None
+        """Called with the path of a directory that fails in `checkpoint`; None: `take_offline`."""
 
     def open(
         self, timestamp_ms: int, on_progress: Callable[[int], None] = lambda size_bytes: None
@@ -252,17 +254,18 @@ class LogDirectories:
         The clean-shutdown file has the broker epoch. The broker's next registration names it, which
         shows the controller that the replicas here have lost no records (KIP-966).
         """
+        self.on_failure = None
         if clean:
             self._each(lambda directory: directory.close(broker_epoch))
         for directory in self.directories:
             directory.release()
 
     def _each(self, act: Callable[[LogDirectory], None]) -> None:
-        """Call `act` for every directory that is online; one that fails goes offline."""
+        """Call `act` for every directory that is online, and `on_failure` for one that fails."""
         for directory in self.directories:
             if directory.is_offline:
                 continue
             try:
                 act(directory)
             except OSError as error:
-                self.take_offline(directory.path, error)
+                (self.on_failure or self.take_offline)(directory.path, error)

@@ -60,3 +60,12 @@ def test_a_node_with_very_many_partitions_is_let_go(tmp_path: Path) -> None:
         broker.stop()
         assert "without the controller" not in broker.log()
         assert (data / ".kafka_cleanshutdown").exists()
+
+
+def test_a_node_whose_only_directory_is_removed_ends_and_says_why() -> None:
+    with LocalCluster(brokers=1, has_links=False) as cluster:
+        node = cluster.node(1)
+        shutil.rmtree(node.data_folder)
+        # The next checkpoint of the high watermarks finds no directory.
+        assert node.wait_until_ended(FATAL_STOP_SECONDS + GRACE_SECONDS) == 1
+        assert "the log directory of the metadata has failed" in node.log()

@@ -28,15 +28,19 @@ class StorageFailures:
         self._on_lost = on_lost
         self._on_offline = on_offline
         self._on_fatal = on_fatal
+        log_directories.on_failure = self._take_offline
 
     def on_failure(self, topic: str, partition: int, error: OSError) -> KafkaError:
         """Take the partition's log directory offline, and return the refusal for the client."""
         log.error("storage failed topic=%s partition=%d error=%s", topic, partition, error)
         directory = self._log_directories.directory_of(TopicPartition(topic, partition))
         if directory is not None:
-            for lost in self._log_directories.take_offline(directory.path, error):
-                self._on_lost(lost)
-            self._on_offline()
-            if self._log_directories.get(METADATA_LOG) is None:
-                self._on_fatal(f"the log directory of the metadata has failed: {error}")
+            self._take_offline(directory.path, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    def _take_offline(self, path: str, error: OSError) -> None:
+        for lost in self._log_directories.take_offline(path, error):
+            self._on_lost(lost)
+        self._on_offline()
+        if self._log_directories.get(METADATA_LOG) is None:
+            self._on_fatal(f"the log directory of the metadata has failed: {error}")

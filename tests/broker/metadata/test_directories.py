@@ -71,6 +71,17 @@ def test_only_what_was_in_a_failed_directory_moves() -> None:
     assert cluster.broker(2).log_dirs == (SECOND,)
 
 
+def test_the_failure_of_all_directories_is_recorded_once() -> None:
+    """A list without any means "unchanged", so a record of it would come with every heartbeat."""
+    cluster = with_directories()
+    assert assign(cluster, FIRST) == 0
+    cluster.heartbeat(2, offline_log_dirs=[FIRST, SECOND])
+    assert cluster.partition("orders").leader == 1
+    before = len(cluster.log)
+    cluster.heartbeat(2, offline_log_dirs=[FIRST, SECOND])
+    assert len(cluster.log) == before
+
+
 def test_a_directory_that_failed_before_the_broker_serves_is_not_led_from() -> None:
     cluster = with_directories()
     assert assign(cluster, FIRST) == 0

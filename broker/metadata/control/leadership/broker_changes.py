@@ -146,7 +146,11 @@ def clear_elr(view: ClusterView, topics: Iterable[TopicImage]) -> list[Message]:
 def fail_directories(
     view: ClusterView, broker: BrokerImage, offline: frozenset[bytes]
 ) -> list[Message]:
-    """Return the records for failed log directories of a broker (KIP-858)."""
+    """Return the records for failed log directories of a broker (KIP-858).
+
+    A record cannot say that all directories have failed: an empty list means "unchanged". Such a
+    broker ends, and the next fencing takes its leaderships away.
+    """
     failed = offline & set(broker.log_dirs)
     if not failed:
         return []
@@ -157,14 +161,15 @@ def fail_directories(
             replica == broker.broker_id and directory in failed for replica, directory in places
         )
 
-    return [
-        *_removals(view, broker.broker_id, is_there),
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id,
-            broker_epoch=broker.epoch,
-            log_dirs=[directory for directory in broker.log_dirs if directory not in failed],
-        ),
-    ]
+    records: list[Message] = [*_removals(view, broker.broker_id, is_there)]
+    left = [directory for directory in broker.log_dirs if directory not in failed]
+    if left:
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left
+            )
+        )
+    return records
 
 
 def leads_any(view: ClusterView, broker_id: int) -> bool:
