@@ -110,7 +110,7 @@ class MirrorSettings:
     # --- clients ---
 
     def admin(self, side: str, role: str) -> dict[str, Any]:
-        # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+        # No code polls it, so its log lines would stay in memory. Its answers have its errors.
         return self._client(side, "admin", role, {**AWAY_DEFAULTS, "log_level": "2"})
 
     def consumer(self, side: str, role: str) -> dict[str, Any]:

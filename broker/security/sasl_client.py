@@ -28,7 +28,7 @@ class MechanismClient(Protocol):
     """The client's side of one SASL mechanism."""
 
     user: str
-    """Who the client says it is, for the log; empty if its token does not tell."""
+    """The user that the client names, for the log; empty if its token names none."""
 
     def first(self) -> bytes:
         """Return the token that begins the exchange."""

@@ -65,7 +65,7 @@ class Environment:
         require_harmless(connector)
         told = librdkafka_settings({**worker, **connector})
         if kind == "admin":
-            # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+            # No code polls it, so its log lines would stay in memory. Its answers have its errors.
             return {**AWAY_DEFAULTS, "log_level": "2", **own, **told}
         return {**own, **told, "logger": KAFKA_LOG}
 

@@ -94,7 +94,7 @@ class TopicLog:
         """By partition, the offset after the last record; transaction markers do not count."""
         self._moved = threading.Condition()
         self._is_stopping = False
-        # Nobody polls it, so what it logs would stay in memory. Its errors are its answers.
+        # No code polls it, so its log lines would stay in memory. Its answers have its errors.
         quiet = {"log_level": "2"}
         self._admin = AdminClient({**ADMIN_SETTINGS, **AWAY_DEFAULTS, **self._client, **quiet})
         self._consumer: Consumer | None = None

@@ -89,7 +89,7 @@ def test_a_new_member_does_not_wait_for_one_that_was_closed_without_its_broker(
     async def leave() -> None:
         departures = Departures()
         departures.add(gone)
-        # Nobody is there to be told yet.
+        # There is no broker that could be told of the member.
         await asyncio.sleep(0.7)
         assert departures.count == 1
         await asyncio.to_thread(broker.start)
