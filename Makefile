@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker common connect mirror millrace rest_proxy schemas services spark_analytics stack streams tests bench
+SOURCES := broker common connect mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
 SEEDS ?= 1000
 SEED ?= 1
 # The pipeline's chaos places its 5,000 orders in three minutes.
@@ -30,7 +30,7 @@ help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millrace needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millstream needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: requirements/core.txt pyproject.toml | $(BIN)/python
@@ -63,7 +63,7 @@ else
 demo: $(VENV)/.demo
 endif
 demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; CONNECT=1 with connectors though LITE; SECURE=1 with TLS, passwords and least rights; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=, SHOP=, ELASTICSEARCH=)
-	@$(BIN)/python -m millrace demo
+	@$(BIN)/python -m millstream demo
 
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
 	@$(call side_by_side,programs plain)
@@ -82,7 +82,7 @@ plain:
 	    printf '%s\n' "$$said" "plain tests FAILED"; exit 1; }; printf '%s\n' "$$said" | tail -n 1
 
 test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
-	MILLRACE_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
+	MILLSTREAM_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
 	@$(BIN)/python -m tests.lib.slowest $(REPORTS)
@@ -132,7 +132,7 @@ connect-sim: $(VENV)/.dev ## simulated Connect workers, killed, frozen, given up
 	$(BIN)/python -m tests.connect.simulation --seeds $(SEEDS)
 
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
-	MILLRACE_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
+	MILLSTREAM_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or SHARE=1, QUORUM=1, PIPELINE=1, SPARK=1)
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(SHARE),.share)$(if $(QUORUM),.quorum)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)

@@ -19,7 +19,7 @@ from bench.node_clusters import KafkaCluster, admin_client
 from bench.servers import PAGE_BYTES, find_kafka
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
@@ -49,7 +49,7 @@ def measure_topics() -> None:
         addresses = [cluster.address(one) for one in cluster.broker_ids]
         ours = [create_one_by_one(addresses), create_in_batches(addresses)]
     print(f"{TOPICS} topics x {PARTITIONS} partitions, s: one by one, {BATCH} in a request")
-    print(f"millrace: {ours[0]:.2f} {ours[1]:.2f}", flush=True)
+    print(f"millstream: {ours[0]:.2f} {ours[1]:.2f}", flush=True)
     libs = find_kafka()
     if libs is None:
         print("Apache Kafka is not here")

@@ -112,7 +112,7 @@ def serve(tree: str) -> None:
     """Count and print."""
     sys.path[0] = tree
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         cluster = _Cluster(Path(folder))
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient, NewTopic

@@ -27,9 +27,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.results import Results
-from millrace.cluster_layout import free_ports
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 from tests.lib.process_tree import processes_below
 
 LINE = "x" * 100
@@ -101,7 +101,7 @@ def worker(server: str, folder: Path, broker: str, libs: Path, **more: str) -> I
     properties.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
     main = "org.apache.kafka.connect.cli.ConnectStandalone"
     command = ["java", "-Xmx512m", "-cp", f"{libs}/*", main, str(properties)]
-    if server == "millrace":
+    if server == "millstream":
         command = program_command("connect", "start", str(properties))
     with (folder / "worker.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=program_environment())
@@ -243,7 +243,7 @@ def table(results: Results, rows: int, libs: Path) -> None:
             made = ((number, f"item {number}", number / 4) for number in range(1, rows + 1))
             database.executemany("insert into items values (?, ?, ?)", made)
         database.close()
-        with worker("millrace", folder, servers, libs, value__converter=JSON) as running:
+        with worker("millstream", folder, servers, libs, value__converter=JSON) as running:
             running.put(
                 "items",
                 connector__class="JdbcSource",
@@ -256,7 +256,7 @@ def table(results: Results, rows: int, libs: Path) -> None:
                 poll__interval__ms="1",
             )
             cell = f"JDBC source of {rows:,} rows, JSON with schemas"
-            timed(results, "millrace", cell, running, Ends(servers, "items"), rows)
+            timed(results, "millstream", cell, running, Ends(servers, "items"), rows)
 
 
 def two_tasks(results: Results, isolation: str, count: int, libs: Path) -> None:
@@ -267,11 +267,11 @@ def two_tasks(results: Results, isolation: str, count: int, libs: Path) -> None:
         load(servers, "lines", value, count, 2)
         told = {"value__converter": JSON, "consumer__auto__offset__reset": "earliest"}
         told["tasks__isolation"] = isolation
-        with worker("millrace", folder, servers, libs, **told) as running:
+        with worker("millstream", folder, servers, libs, **told) as running:
             out = f"{folder}/out"
             running.put("out", connector__class=SINK, file=out, topics="lines", tasks__max="2")
             cell = f"two sink tasks, tasks.isolation={isolation}"
-            timed_lines(results, "millrace", cell, running, written(folder / "out"), count)
+            timed_lines(results, "millstream", cell, running, written(folder / "out"), count)
 
 
 def main(arguments: list[str]) -> int:
@@ -281,7 +281,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--libs", type=Path, help="folder with connect-runtime and what it needs")
     options = parser.parse_args(arguments)
-    servers = ["millrace"] if options.libs is None else ["millrace", "kafka"]
+    servers = ["millstream"] if options.libs is None else ["millstream", "kafka"]
     results = Results()
     for number in range(options.rounds):
         for server in servers:

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection as Pipe
 
 from bench.quota_loads import connect_often
 from bench.quotas import WellBehaved
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 
 def stay_idle(port: int, count: int, pipe: Pipe) -> None:

@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from bench.ports import free_ports
 from bench.servers import CLOCK_TICKS, ROOT
-from millrace.demo.analytics import PROGRAMS
-from millrace.demo.brokers import NODE_IDS
-from millrace.demo.services import SERVICES
+from millstream.demo.analytics import PROGRAMS
+from millstream.demo.brokers import NODE_IDS
+from millstream.demo.services import SERVICES
 from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
 
@@ -52,7 +52,7 @@ class DemoStack:
         self.started_at = time.monotonic()
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "millrace", "demo", *self._arguments],
+                [sys.executable, "-P", "-m", "millstream", "demo", *self._arguments],
                 cwd=self._folder.name,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "ONCE": "", "LITE": ""},
                 stdout=log,

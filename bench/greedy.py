@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from bench.first_record import wait_for_first_record
 from bench.greedy_loads import LARGE_TOPIC, LOADS, SMALL_TOPIC, Load, api_versions
-from bench.servers import ROOT, Millrace
+from bench.servers import ROOT, Millstream
 from bench.side_by_side import create_topic
 
 EVERY_SECONDS = 0.002
@@ -142,7 +142,7 @@ def ask(port: int, frames: list[bytes]) -> None:
                 left -= len(connection.recv(left))
 
 
-def measure(server: Millrace, load: Load) -> Outcome:
+def measure(server: Millstream, load: Load) -> Outcome:
     """Run one load beside the well-behaved client."""
     frame = load.frame()
     ours, theirs = multiprocessing.Pipe()
@@ -181,7 +181,7 @@ def main(arguments: list[str]) -> int:
     for load in LOADS:
         if parsed.loads and not any(wanted in load.name for wanted in parsed.loads):
             continue
-        with Millrace(parsed.checkout) as server:
+        with Millstream(parsed.checkout) as server:
             wait_for_first_record(server.port, 60)
             create_topic(server, "small", SMALL_TOPIC)
             for number in range(load.topics):

@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 from bench.first_record import wait_for_first_record
 from bench.results import Results
-from bench.servers import ApacheKafka, Millrace, Server, find_kafka
+from bench.servers import ApacheKafka, Millstream, Server, find_kafka
 from bench.side_by_side import create_topic
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
@@ -396,7 +396,7 @@ def main(arguments: list[str]) -> int:
     print(f"processors: {os.cpu_count()}")
     for round_number in range(options.rounds):
         print(f"round {round_number + 1}", flush=True)
-        with Millrace() as server:
+        with Millstream() as server:
             measure(server, results)
         if libraries is not None:
             with ApacheKafka(libraries) as server:

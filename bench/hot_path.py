@@ -82,7 +82,7 @@ def serve(tree: str) -> None:
     """Answer on standard output with the microseconds of what standard input names."""
     sys.path[0] = tree
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="millrace-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         node = _Node(folder)
         frames = _frames(node)
         for line in sys.stdin:

@@ -19,7 +19,7 @@ from typing import Any
 from bench.first_record import wait_for_first_record
 from bench.greedy import ask_on_time
 from bench.groups import TOPIC
-from bench.servers import ROOT, Millrace
+from bench.servers import ROOT, Millstream
 from bench.side_by_side import create_topic
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
@@ -173,7 +173,7 @@ def open_transactions(connection: Pipelined) -> int:
     return len(answer.transaction_states)
 
 
-def measure(server: Millrace, name: str, work: Callable[[], None]) -> None:
+def measure(server: Millstream, name: str, work: Callable[[], None]) -> None:
     """Call `work` beside the well-behaved client, and print a row."""
     ours, theirs = multiprocessing.Pipe()
     polite = multiprocessing.Process(target=ask_on_time, args=(server.port, theirs))
@@ -193,7 +193,7 @@ def measure(server: Millrace, name: str, work: Callable[[], None]) -> None:
     )
 
 
-def start_again(server: Millrace) -> None:
+def start_again(server: Millstream) -> None:
     """Kill the node, and start it on the same folder."""
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
@@ -209,7 +209,7 @@ def main(arguments: list[str]) -> int:
     (ROOT / "build").mkdir(exist_ok=True)
     print("| step | took, s | CPU, s | p50, ms | p99, ms | longest, ms | resident, MB |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    with Millrace() as server:
+    with Millstream() as server:
         wait_for_first_record(server.port, 60)
         create_topic(server, TOPIC, 1)
         connection = Pipelined(server.port)

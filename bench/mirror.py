@@ -22,8 +22,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.results import Results
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 
 TOPIC = "load"
 COPY = f"a.{TOPIC}"
@@ -59,7 +59,7 @@ def write_properties(folder: Path, source: str, target: str) -> Path:
 
 
 def command(server: str, properties: Path, libs: Path) -> list[str]:
-    if server == "millrace":
+    if server == "millstream":
         return program_command("mirror", str(properties))
     main = "org.apache.kafka.connect.mirror.MirrorMaker"
     return ["java", "-Xmx512m", "-cp", f"{libs}/*", main, str(properties)]
@@ -194,7 +194,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--libs", type=Path, help="folder with connect-mirror and what it needs")
     options = parser.parse_args(arguments)
-    servers = ["millrace"] if options.libs is None else ["millrace", "kafka"]
+    servers = ["millstream"] if options.libs is None else ["millstream", "kafka"]
     results = Results()
     for number in range(options.rounds):
         for server in servers:

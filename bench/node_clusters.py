@@ -20,12 +20,12 @@ import confluent_kafka.admin
 from confluent_kafka.admin import PartitionMetadata
 
 from bench.servers import CLOCK_TICKS, PAGE_BYTES, ROOT
-from millrace.cluster_layout import free_ports, initial_controllers, node_settings
-from millrace.testing import LocalCluster
+from millstream.cluster_layout import free_ports, initial_controllers, node_settings
+from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 
 NODE_IDS = (1, 2, 3)
-SYSTEMS = ["millrace", "kafka"]
+SYSTEMS = ["millstream", "kafka"]
 CREATE_SECONDS = 60
 KAFKA_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 READY_SECONDS = 120.0
@@ -119,10 +119,10 @@ def is_whole(partition: PartitionMetadata) -> bool:
     return partition.leader > 0 and len(partition.isrs) == len(partition.replicas)
 
 
-class MillraceCluster(NodeCluster):
+class MillstreamCluster(NodeCluster):
     """Our nodes."""
 
-    name = "millrace"
+    name = "millstream"
 
     def __init__(self, replication_factor: int) -> None:
         settings = settings_for(replication_factor)
@@ -250,8 +250,8 @@ def makers(
 ) -> list[Callable[[], NodeCluster]]:
     """Return the constructors of the clusters to measure, without those not installed."""
     found: list[Callable[[], NodeCluster]] = []
-    if "millrace" in systems:
-        found.append(lambda: MillraceCluster(replication_factor))
+    if "millstream" in systems:
+        found.append(lambda: MillstreamCluster(replication_factor))
     if "kafka" in systems and libraries is not None:
         kafka = libraries
         found.append(lambda: KafkaCluster(kafka, replication_factor))

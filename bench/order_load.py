@@ -1,4 +1,4 @@
-"""The orders of `millrace load` for benchmarks: at a fixed rate, or a fixed count in flight."""
+"""The orders of `millstream load` for benchmarks: at a fixed rate, or a fixed count in flight."""
 
 import asyncio
 import time
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from common.registry import loader
 from common.registry.wire import EventReader, UnknownSchemaError, projection
-from millrace.demo.orders import DemoOrder
-from millrace.demo.synthetic import make_scenery
-from millrace.load.arrivals import due_times
-from millrace.load.following import Following
-from millrace.load.sending import Sent, send_open_loop, session_of_a_load
-from millrace.security.access import KafkaAccess
+from millstream.demo.orders import DemoOrder
+from millstream.demo.synthetic import make_scenery
+from millstream.load.arrivals import due_times
+from millstream.load.following import Following
+from millstream.load.sending import Sent, send_open_loop, session_of_a_load
+from millstream.security.access import KafkaAccess
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:

@@ -22,10 +22,10 @@ from bench.node_clusters import NodeCluster, makers
 from bench.order_load import follow, send_in_flight, send_orders
 from bench.results import Results
 from bench.servers import find_kafka
-from millrace.demo.report import percentile
-from millrace.demo.synthetic import make_scenery
-from millrace.load.following import Following
-from millrace.load.sending import Sent
+from millstream.demo.report import percentile
+from millstream.demo.synthetic import make_scenery
+from millstream.load.following import Following
+from millstream.load.sending import Sent
 
 RATE = 100.0
 IN_FLIGHT = 800
@@ -156,7 +156,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--ours-only", action="store_true")
     options = parser.parse_args(arguments)
     libraries = None if options.ours_only else find_kafka()
-    systems = {"millrace"} if options.ours_only else {"millrace", "kafka"}
+    systems = {"millstream"} if options.ours_only else {"millstream", "kafka"}
     results = Results()
     for _ in range(options.rounds):
         for make in makers(libraries, 3, systems):

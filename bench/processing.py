@@ -27,7 +27,7 @@ from bench.node_clusters import NodeCluster, makers
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
 from common.processing.outbox import Outgoing
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 PARTITIONS = 6
 RATES = (100, 400, 1000)
@@ -229,7 +229,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("| client | records/s | CPU, ms a record | of the nodes | p50, ms | p99, ms |")
     print("|---|---|---|---|---|---|", flush=True)
     for client in parsed.clients:
-        for make in makers(None, 3, {"millrace"}):
+        for make in makers(None, 3, {"millstream"}):
             with make() as cluster:
                 measure(cluster, client, parsed.rates, parsed.seconds)
     return 0

@@ -27,7 +27,7 @@ import confluent_kafka
 from bench.greedy_loads import api_versions
 from bench.quota_loads import LOADS, TOPIC, connect_often, use_up
 from broker.__main__ import main as tool
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 GREEDY = "greedy"
 LIMITS = {

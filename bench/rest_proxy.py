@@ -17,7 +17,7 @@ from pathlib import Path
 import aiohttp
 
 from bench.results import spread
-from millrace.testing import LocalStack
+from millstream.testing import LocalStack
 
 ONE, MANY, STREAMED = 2_000, 40_000, 40_000
 PER_CALL = 100

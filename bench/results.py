@@ -20,10 +20,10 @@ class Results:
 
     def rows(self) -> Iterator[str]:
         """Yield the table in Markdown: medians with their spread, and the ratio."""
-        yield "| cell | millrace | Apache Kafka | ratio |"
+        yield "| cell | millstream | Apache Kafka | ratio |"
         yield "|---|---|---|---|"
         for cell, servers in self.values.items():
-            ours, theirs = servers.get("millrace", []), servers.get("kafka", [])
+            ours, theirs = servers.get("millstream", []), servers.get("kafka", [])
             ratio = "-"
             if ours and theirs and statistics.median(theirs) and statistics.median(ours):
                 value = statistics.median(ours) / statistics.median(theirs)

@@ -24,14 +24,14 @@ import confluent_kafka.admin
 
 from bench.ports import free_port
 from bench.results import Results
-from bench.servers import ROOT, SETTINGS, ApacheKafka, Millrace, Server, find_kafka
+from bench.servers import ROOT, SETTINGS, ApacheKafka, Millstream, Server, find_kafka
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from millrace.certificates import CertificateAuthority
-from millrace.security.jaas import PLAIN_MODULE, login_text
+from millstream.certificates import CertificateAuthority
+from millstream.security.jaas import PLAIN_MODULE, login_text
 
 TOPIC = "bench"
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -90,7 +90,7 @@ class Security:
         }
 
 
-class SecuredMillrace(Millrace):
+class SecuredMillstream(Millstream):
     """Our broker with SASL_SSL."""
 
     def __init__(self, security: Security) -> None:
@@ -319,7 +319,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         security = Security(Path(folder))
         for _ in range(options.rounds):
-            servers: list[Server] = [SecuredMillrace(security)]
+            servers: list[Server] = [SecuredMillstream(security)]
             if libraries is not None:
                 servers.append(SecuredKafka(libraries, security))
             for server in servers:

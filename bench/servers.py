@@ -97,10 +97,10 @@ class Server(Protocol):
         return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-class Millrace(Server):
+class Millstream(Server):
     """Our broker, of this checkout or of another one."""
 
-    name = "millrace"
+    name = "millstream"
 
     def __init__(self, checkout: Path = ROOT) -> None:
         self.checkout = checkout
@@ -171,7 +171,7 @@ def find_kafka() -> Path | None:
     """Return the folder of Apache Kafka's jars, or None if they or Java are not installed."""
     if shutil.which("java") is None:
         return None
-    given = os.environ.get("MILLRACE_KAFKA_LIBS")
+    given = os.environ.get("MILLSTREAM_KAFKA_LIBS")
     folder = Path(given) if given else ROOT / "build" / "kafka-libs"
     if not folder.is_dir() and shutil.which("mvn"):
         script = ROOT / "tests" / "interop" / "java" / "resolve.sh"

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from bench.cell_begin import begin_cell
 from bench.first_record import wait_for_first_record
 from bench.results import Results
-from bench.servers import SETTINGS, ApacheKafka, Millrace, Server, find_kafka
+from bench.servers import SETTINGS, ApacheKafka, Millstream, Server, find_kafka
 from bench.side_by_side import create_topic
 
 PARTITIONS = 6
@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> int:
     SETTINGS.update(SHARE_SETTINGS)
     results = Results()
     for _ in range(options.rounds):
-        for make in (Millrace, lambda: ApacheKafka(libraries)):
+        for make in (Millstream, lambda: ApacheKafka(libraries)):
             with make() as server:
                 measure(server, libraries, results, options.records)
     print("\n".join(results.rows()))

@@ -16,7 +16,7 @@ from bench.c_client import build_client, client
 from bench.cell_begin import begin_cell
 from bench.first_record import wait_for_first_record
 from bench.results import Results
-from bench.servers import ROOT, ApacheKafka, Millrace, Server, find_kafka
+from bench.servers import ROOT, ApacheKafka, Millstream, Server, find_kafka
 
 IDLE_SECONDS = 10.0
 
@@ -184,7 +184,7 @@ def main(arguments: list[str]) -> int:
     build_client()
     Path(ROOT / "build").mkdir(exist_ok=True)
     libraries = None if parsed.ours_only else find_kafka()
-    makers: list[Callable[[], Server]] = [Millrace]
+    makers: list[Callable[[], Server]] = [Millstream]
     if libraries is None:
         print("Apache Kafka is not measured: there is no Java here, or no Maven for its jars.")
     else:

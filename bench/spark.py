@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from spark_analytics.session import spark_session
 
 ROWS = 1_000_000
@@ -32,7 +32,7 @@ JARS = Path(__file__).parent.parent / "build" / "spark-jars"
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     jars = sorted(str(path) for path in JARS.glob("*.jar"))
-    formats = ["millrace", *(["kafka"] if jars else [])]
+    formats = ["millstream", *(["kafka"] if jars else [])]
     settings = {"spark.master": "local[2]", "spark.jars": ",".join(jars)}
     with LocalBroker(num_partitions=PARTITIONS) as broker:
         produce(broker.bootstrap_servers, rows)

@@ -1,4 +1,4 @@
-"""`millrace up` beside Apache Kafka with Apache Connect: `python -m bench stack --rounds 3`.
+"""`millstream up` beside Apache Kafka with Apache Connect: `python -m bench stack --rounds 3`.
 
 Time from the start of the first process until a broker takes connections and Connect answers, and
 the memory that all processes have ten seconds later, idle. Memory is proportional (PSS): the sum is
@@ -66,22 +66,22 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def our_stack(*arguments: str) -> Iterator[tuple[float, list[int]]]:
-    """Run `millrace up`; gives the seconds until it returns, and its processes."""
+    """Run `millstream up`; gives the seconds until it returns, and its processes."""
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "MILLRACE_HOME": home}
+        environment = {**os.environ, "MILLSTREAM_HOME": home}
 
-        def millrace(*told: str) -> str:
-            command = [sys.executable, "-m", "millrace", *told]
+        def millstream(*told: str) -> str:
+            command = [sys.executable, "-m", "millstream", *told]
             done = subprocess.run(command, env=environment, check=True, capture_output=True)
             return done.stdout.decode()
 
         began = time.monotonic()
-        told = json.loads(millrace("up", "--any-port", "--ephemeral", "--json", *arguments))
+        told = json.loads(millstream("up", "--any-port", "--ephemeral", "--json", *arguments))
         seconds = time.monotonic() - began
         try:
             yield seconds, [told["pid"], *processes_below(told["pid"])]
         finally:
-            millrace("down")
+            millstream("down")
 
 
 @contextmanager
@@ -152,12 +152,12 @@ def main(arguments: list[str]) -> int:
     for number in range(options.rounds):
         print(f"round {number + 1}", file=sys.stderr, flush=True)
         with our_stack() as (seconds, pids):
-            _add(results, "millrace", "with Connect", seconds, pids)
+            _add(results, "millstream", "with Connect", seconds, pids)
         if libraries is not None and has_apache:
             with apache_stack(ApacheKafka(libraries, "512m"), options.connect_libs) as found:
                 _add(results, "kafka", "with Connect", *found)
         with our_stack(*_WITHOUT_CONNECT) as (seconds, pids):
-            _add(results, "millrace", "without Connect", seconds, pids)
+            _add(results, "millstream", "without Connect", seconds, pids)
     print("\n".join(results.rows()))
     return 0
 

@@ -112,9 +112,9 @@ def main(options: argparse.Namespace) -> int:
     build_client()
     Path(ROOT / "build").mkdir(exist_ok=True)
     libraries = None if options.ours_only else find_kafka()
-    systems = {"millrace", "kafka"}
+    systems = {"millstream", "kafka"}
     systems -= {"kafka"} if options.ours_only else set()
-    systems -= {"millrace"} if options.theirs_only else set()
+    systems -= {"millstream"} if options.theirs_only else set()
     results = Results()
     for number in range(options.rounds):
         for make in makers(libraries, options.replication_factor, systems):

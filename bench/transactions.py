@@ -12,7 +12,7 @@ import os
 from bench.c_client import build_client, client
 from bench.first_record import wait_for_first_record
 from bench.results import Results
-from bench.servers import ApacheKafka, Millrace, Server, find_kafka
+from bench.servers import ApacheKafka, Millstream, Server, find_kafka
 from bench.side_by_side import create_topic
 
 PARTITIONS = 6
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     print(f"processors: {os.cpu_count()}")
     for round_number in range(options.rounds):
         print(f"round {round_number + 1}", flush=True)
-        with Millrace() as server:
+        with Millstream() as server:
             measure(server, results)
         if libraries is not None:
             with ApacheKafka(libraries) as server:

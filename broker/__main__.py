@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TextIO
 
 from broker.cli.examples import EXAMPLES
-from millrace.ending import end_at_once_when_interrupted, run_tool, run_until_closed
+from millstream.ending import end_at_once_when_interrupted, run_tool, run_until_closed
 
 COMMANDS = {
     "start": "start a broker node",
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     if name not in COMMANDS:
         found = get_close_matches(name, COMMANDS, n=1)
         meant = f"; did you mean {found[0]}?" if found else ""
-        print(f"millrace broker: no command {name!r}{meant}\n", file=sys.stderr)  # noqa: T201 - the command line's
+        print(f"millstream broker: no command {name!r}{meant}\n", file=sys.stderr)  # noqa: T201 - the command line's
         _print_usage(sys.stderr)
         return 2
     end_at_once_when_interrupted()
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
 
 def _print_usage(to: TextIO) -> None:
     width = max(map(len, COMMANDS))
-    lines = ["usage: millrace broker COMMAND [ARGUMENTS]", ""]
+    lines = ["usage: millstream broker COMMAND [ARGUMENTS]", ""]
     lines += ["Run a node, or one of Kafka's command-line tools.", ""]
     lines += [f"  {name:{width}}  {what}" for name, what in COMMANDS.items()]
     lines += ["", "examples:", *(f"  {line}" for line in EXAMPLES["broker start"])]

@@ -1,4 +1,4 @@
-"""`millrace connect start worker.properties [connector ...]` runs a worker.
+"""`millstream connect start worker.properties [connector ...]` runs a worker.
 
 All other commands send requests to a worker.
 """
@@ -6,7 +6,7 @@ All other commands send requests to a worker.
 import sys
 
 from connect.client.arguments import parse_arguments
-from millrace.ending import run_until_closed
+from millstream.ending import run_until_closed
 
 
 def main() -> int:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.herder.names import TargetState
-from millrace.connect.errors import ConfigException
-from millrace.security.properties import parse_properties
+from millstream.connect.errors import ConfigException
+from millstream.security.properties import parse_properties
 
 STANDARD_INPUT: Final = Path("-")
 

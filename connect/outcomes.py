@@ -17,7 +17,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from millrace.connect import ConfigDef, ConfigException, ConfigValue
+from millstream.connect import ConfigDef, ConfigException, ConfigValue
 
 
 class Outcome(Enum):

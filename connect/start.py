@@ -1,4 +1,4 @@
-"""`millrace connect start`: runs a worker from its properties file until SIGTERM."""
+"""`millstream connect start`: runs a worker from its properties file until SIGTERM."""
 
 import argparse
 import asyncio
@@ -25,10 +25,10 @@ from connect.worker.standalone import (
     standalone_worker,
 )
 from connect.worker.worker import Worker
-from millrace.connect.errors import ConfigException, KafkaException
-from millrace.security.access import kafka_access
-from millrace.security.properties import parse_properties
-from millrace.security.translation import ClientSettingsError
+from millstream.connect.errors import ConfigException, KafkaException
+from millstream.security.access import kafka_access
+from millstream.security.properties import parse_properties
+from millstream.security.translation import ClientSettingsError
 
 log = logging.getLogger("connect")
 
@@ -49,14 +49,14 @@ async def serve(arguments: argparse.Namespace) -> None:
     is_distributed = _DISTRIBUTED_BY in written
     settings = WorkerSettings.of(written, is_distributed=is_distributed)
     plugins = find_plugins(settings["plugin.path"])
-    say(f"millrace connect: {plugins.count} plugins found")
+    say(f"millstream connect: {plugins.count} plugins found")
     rest = RestServer(settings)
     await rest.listen()
     if is_distributed:
         await _serve_cluster(settings, plugins, rest, stopping, arguments.connectors)
     else:
         await _serve_alone(settings, plugins, rest, stopping, arguments.connectors)
-    say("millrace connect stopped")
+    say("millstream connect stopped")
 
 
 async def _serve_alone(
@@ -69,7 +69,7 @@ async def _serve_alone(
     worker = standalone_worker(settings, plugins, rest.advertised)
     try:
         await rest.start(worker)
-        say(f"millrace connect ready on {rest.url} (standalone, worker {rest.advertised})")
+        say(f"millstream connect ready on {rest.url} (standalone, worker {rest.advertised})")
         for path in connectors:
             await _add(worker, path)
         await stopping.wait()
@@ -92,9 +92,9 @@ async def _serve_cluster(
     running: asyncio.Task[None] | None = None
     try:
         await rest.start(cluster.worker, cluster)
-        say(f"millrace connect ready on {rest.url} (group {settings['group.id']})")
+        say(f"millstream connect ready on {rest.url} (group {settings['group.id']})")
         await cluster.start()
-        say(f"millrace connect has read {cluster.config_log.position} configuration records")
+        say(f"millstream connect has read {cluster.config_log.position} configuration records")
         running = spawn(cluster.run())
         stopped = spawn(stopping.wait())
         await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -139,7 +139,7 @@ async def _add(worker: Worker, path: Path) -> None:
     resolved = environment.variables(config).filled(config)
     require_valid(await asyncio.to_thread(validate, environment.plugins, resolved))
     await add_connector(worker, name, config, state)
-    say(f"millrace connect: connector {name} added from {path.name}")
+    say(f"millstream connect: connector {name} added from {path.name}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -150,6 +150,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         asyncio.run(serve(arguments))
     except (KafkaException, RefusalError, OSError) as error:
-        sys.stderr.write(f"millrace connect: {error}\n")
+        sys.stderr.write(f"millstream connect: {error}\n")
         return 1
     return 0

@@ -1,6 +1,6 @@
-"""`millrace mirror mm2.properties`: follow clusters until SIGTERM, or copy them once.
+"""`millstream mirror mm2.properties`: follow clusters until SIGTERM, or copy them once.
 
-`millrace mirror status mm2.properties` shows the state of the flows, also of other processes.
+`millstream mirror status mm2.properties` shows the state of the flows, also of other processes.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from common.process.collector import collect_seldom
 from common.process.tasks import spawn
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
-from millrace.command_parser import CommandParser
-from millrace.connect.errors import ConfigException, KafkaException
-from millrace.ending import run_until_closed
-from millrace.security.access import add_option, kafka_access, read_client_file
-from millrace.security.http_server import add_http_option, check_listener, http_security
-from millrace.security.translation import ClientSettingsError
+from millstream.command_parser import CommandParser
+from millstream.connect.errors import ConfigException, KafkaException
+from millstream.ending import run_until_closed
+from millstream.security.access import add_option, kafka_access, read_client_file
+from millstream.security.http_server import add_http_option, check_listener, http_security
+from millstream.security.translation import ClientSettingsError
 from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
 from mirror.mirror_maker_settings import MirrorMakerSettings, Pair
@@ -36,14 +36,14 @@ _ONCE: Final = {"offset.flush.interval.ms": "1000"}
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     is_status = arguments[:1] == ["status"]
-    name = "millrace mirror status" if is_status else "millrace mirror"
+    name = "millstream mirror status" if is_status else "millstream mirror"
     more = "--json" if is_status else "--once"
     parser = CommandParser(
         prog=name,
         description="Show the state of the flows in a properties file, whoever runs them."
         if is_status
         else "Mirror clusters until SIGTERM, or copy them once, by a properties file of Kafka's "
-        "MirrorMaker. `millrace mirror status mm2.properties` shows the state of its flows.",
+        "MirrorMaker. `millstream mirror status mm2.properties` shows the state of its flows.",
         examples=[f"{name} mm2.properties", f"{name} mm2.properties --clusters berlin {more}"],
     )
     parser.add_argument("config", type=Path, metavar="mm2.properties", help="clusters and flows")
@@ -109,7 +109,7 @@ async def serve(options: argparse.Namespace) -> int:
     wanted = await asyncio.to_thread(ranges, told, pairs) if options.once else []
     front = Front(listener, flows, security)
     await front.start()
-    say(f"millrace mirror ready on {front.url}: {', '.join(map(str, pairs))}")
+    say(f"millstream mirror ready on {front.url}: {', '.join(map(str, pairs))}")
     ends: list[Coroutine[Any, Any, object]] = [stopping.wait()]
     if options.once:
         ends.append(copy_once(flows, wanted, say))
@@ -117,7 +117,7 @@ async def serve(options: argparse.Namespace) -> int:
         await _run_until(flows, ends)
     finally:
         await front.stop()
-    say("millrace mirror stopped")
+    say("millstream mirror stopped")
     if options.once and not stopping.is_set():
         return 0 if await asyncio.to_thread(verify, told, wanted, say) else 1
     return 0
@@ -161,7 +161,7 @@ def main() -> int:
         collect_seldom()
         return asyncio.run(serve(options))
     except (ClientSettingsError, KafkaException, RefusalError, OSError) as error:
-        sys.stderr.write(f"millrace mirror: {error}\n")
+        sys.stderr.write(f"millstream mirror: {error}\n")
         return 1
 
 

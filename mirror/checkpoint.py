@@ -4,9 +4,9 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from millrace.connect import ConfigDef, SourceConnector, SourceTask
-from millrace.connect.config.config_def import ConfigValue
-from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
+from millstream.connect import ConfigDef, SourceConnector, SourceTask
+from millstream.connect.config.config_def import ConfigValue
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 from mirror.checkpoint_task import MirrorCheckpointTask
 from mirror.cluster import GroupOffsets, MirrorCluster
 from mirror.definitions import CHECKPOINT

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from connect.clock import now_ms, timestamp_ms
-from millrace.connect import SourceRecord, SourceTask
-from millrace.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
-from millrace.connect.errors import ConnectException
-from millrace.mirror.records import Checkpoint, OffsetSync
+from millstream.connect import SourceRecord, SourceTask
+from millstream.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
+from millstream.connect.errors import ConnectException
+from millstream.mirror.records import Checkpoint, OffsetSync
 from mirror.checkpoints import Checkpoints, reversed_sync
 from mirror.cluster import MirrorCluster
 from mirror.definitions import CHECKPOINT

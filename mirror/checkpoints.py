@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millrace.connect.connectors import TopicPartition
-from millrace.mirror.records import Checkpoint, OffsetAndMetadata, OffsetSync
+from millstream.connect.connectors import TopicPartition
+from millstream.mirror.records import Checkpoint, OffsetAndMetadata, OffsetSync
 from mirror.flow import Flow
 from mirror.offset_sync_store import OffsetSyncStore
 

@@ -25,9 +25,9 @@ from common.kafka.listed_offsets import listed_offset
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.worker.group_offsets import committed_offsets
 from connect.worker.topics import TopicGroup, create_topic
-from millrace.connect.connectors import TopicPartition
-from millrace.connect.errors import ConnectException
-from millrace.mirror.records import OffsetAndMetadata
+from millstream.connect.connectors import TopicPartition
+from millstream.connect.errors import ConnectException
+from millstream.mirror.records import OffsetAndMetadata
 from mirror.checkpoints import GroupInTarget
 from mirror.topics import ConfigEntry, TopicAcl
 

@@ -19,7 +19,7 @@ from connect.plugins.catalogue import Plugins
 from connect.rest.server import RestServer
 from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 from mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
 from mirror.own_secrets import provider_settings, without_secrets
 

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from millrace.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
-from millrace.connect.config.types import Importance, Type
-from millrace.connect.config.validators import Range, ValidString
-from millrace.mirror.policies import (
+from millstream.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
+from millstream.connect.config.types import Importance, Type
+from millstream.connect.config.validators import Range, ValidString
+from millstream.mirror.policies import (
     INTERNAL_TOPIC_SEPARATOR_ENABLED,
     POLICY_CLASS,
     SEPARATOR,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from millrace.connect.connectors import TaskMetric, TopicPartition
+from millstream.connect.connectors import TaskMetric, TopicPartition
 from mirror.flow import Flow
 from mirror.measured import SAMPLE_MS, Measured
 

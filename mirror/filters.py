@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connect.java.patterns import java_pattern
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 TOPICS_EXCLUDE: Final = r".*[\-\.]internal, .*\.replica, __.*"
 GROUPS_EXCLUDE: Final = "console-consumer-.*, connect-.*, __.*"

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from millrace.connect.connectors import TopicPartition
-from millrace.mirror.policies import ReplicationPolicy
+from millstream.connect.connectors import TopicPartition
+from millstream.mirror.policies import ReplicationPolicy
 from mirror.filters import NameFilter
 
 

@@ -16,8 +16,8 @@ from common.http.neighbours import parse_neighbours
 from common.http.serving import Handler, front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from connect.rest.metrics import own_metrics
-from millrace.connect.errors import ConfigException
-from millrace.security.http_server import OPEN, HttpSecurity
+from millstream.connect.errors import ConfigException
+from millstream.security.http_server import OPEN, HttpSecurity
 from mirror.dedicated import FlowWorker
 from mirror.progress import by_topic, progress
 
@@ -43,7 +43,7 @@ class Front:
 
     async def start(self) -> None:
         """Listen. Raises OSError when the port is taken."""
-        allowed = os.environ.get("MILLRACE_ALLOWED_HOSTS", "")
+        allowed = os.environ.get("MILLSTREAM_ALLOWED_HOSTS", "")
         app = web.Application(middlewares=[guarding(guard_of(allowed, self.host))])
         app.add_routes(
             [
@@ -69,7 +69,7 @@ class Front:
             await asyncio.shield(self._runner.cleanup())
 
     def _page(self) -> Handler:
-        neighbours = parse_neighbours(os.environ.get("MILLRACE_NEIGHBOURS", ""))
+        neighbours = parse_neighbours(os.environ.get("MILLSTREAM_NEIGHBOURS", ""))
         page = FrontPage(
             name="mirror",
             title="Mirror",

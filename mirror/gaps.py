@@ -7,7 +7,7 @@ mirror continues at the log start offset, and reports once which offsets have no
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

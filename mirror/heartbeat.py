@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from connect.clock import now_ms, timestamp_ms
-from millrace.connect import ConfigDef, SourceConnector, SourceRecord, SourceTask
-from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
-from millrace.mirror.records import Heartbeat
+from millstream.connect import ConfigDef, SourceConnector, SourceRecord, SourceTask
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
+from millstream.mirror.records import Heartbeat
 from mirror.cluster import MirrorCluster
 from mirror.definitions import HEARTBEAT
 from mirror.schedule import Schedule

@@ -13,8 +13,8 @@ many of the records after it were mirrored (KAFKA-12468).
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from millrace.connect.connectors import TopicPartition
-from millrace.mirror.records import OffsetSync
+from millstream.connect.connectors import TopicPartition
+from millstream.mirror.records import OffsetSync
 
 _THINNED_ABOVE: Final = 64
 

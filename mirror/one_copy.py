@@ -1,4 +1,4 @@
-"""`millrace mirror --once`: copy up to the sources' present end, verify the copy, and exit."""
+"""`millstream mirror --once`: copy up to the sources' present end, verify the copy, and exit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from connect.clock import now_ms
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 from mirror.cluster import MirrorCluster
 from mirror.dedicated import FlowWorker
 from mirror.flow import Flow

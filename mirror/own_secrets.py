@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from connect.config_providers.variables import VARIABLE
-from millrace.connect.plugins import ConfigProvider
+from millstream.connect.plugins import ConfigProvider
 
 NAME: Final = "mirror"
 _SECRET: Final = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 
 
 class Run(NamedTuple):

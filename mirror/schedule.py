@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from connect.clock import now_ms
 from connect.definitions.concealing import places
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from connect.worker.client_settings import (
     librdkafka_settings,
     with_prefix,
 )
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.errors import ConfigException
-from millrace.mirror.policies import ReplicationPolicy, replication_policy
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.errors import ConfigException
+from millstream.mirror.policies import ReplicationPolicy, replication_policy
 from mirror.filters import NameFilter, Patterns
 from mirror.flow import Flow
 from mirror.topics import ConfigRules
@@ -117,7 +117,7 @@ class MirrorSettings:
         # The consumer joins no group, but librdkafka needs a group name. Its prefetch is limited,
         # because every task has its own consumer.
         own = {
-            "group.id": "millrace",
+            "group.id": "millstream",
             "queued.max.messages.kbytes": "8192",
             # The pause of fetching at that limit; librdkafka's default is a second.
             "fetch.queue.backoff.ms": "5",

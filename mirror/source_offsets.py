@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from millrace.connect.connectors import SourceOffset, SourcePartition, TopicPartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SourceOffset, SourcePartition, TopicPartition
+from millstream.connect.errors import ConnectException
 
 TOPIC_ID: Final = "topicId"
 """The id of the topic that an offset belongs to. MirrorMaker 2 does not write it and ignores it."""

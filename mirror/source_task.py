@@ -22,11 +22,11 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ClientPartition
 
 from connect.clock import now_ms, timestamp_ms
-from millrace.connect import SourceRecord, SourceTask
-from millrace.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
-from millrace.connect.data.records import NO_HEADERS, Header, Headers
-from millrace.connect.errors import ConnectException
-from millrace.mirror.records import OffsetSync
+from millstream.connect import SourceRecord, SourceTask
+from millstream.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
+from millstream.connect.data.records import NO_HEADERS, Header, Headers
+from millstream.connect.errors import ConnectException
+from millstream.mirror.records import OffsetSync
 from mirror.cluster import MirrorCluster
 from mirror.definitions import SOURCE
 from mirror.figures import PartitionFigures, metrics

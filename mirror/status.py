@@ -1,4 +1,4 @@
-"""`millrace mirror status`: the state of a flow, read from the clusters.
+"""`millstream mirror status`: the state of a flow, read from the clusters.
 
 It does not matter which process mirrors.
 """
@@ -9,8 +9,8 @@ from typing import Any
 
 from connect.clock import timestamp_ms
 from connect.herder.offsets import OffsetState
-from millrace.connect.connectors import TopicPartition
-from millrace.mirror.records import Checkpoint, MirrorRecordError
+from millstream.connect.connectors import TopicPartition
+from millstream.mirror.records import Checkpoint, MirrorRecordError
 from mirror.cluster import MirrorCluster
 from mirror.definitions import CHECKPOINT, SOURCE
 from mirror.mirror_maker_settings import MirrorMakerSettings, Pair

@@ -13,8 +13,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from millrace.connect.connectors import TopicPartition
-from millrace.mirror.records import OffsetSync
+from millstream.connect.connectors import TopicPartition
+from millstream.mirror.records import OffsetSync
 
 MAX_IN_FLIGHT: Final = 10
 MAX_DUE: Final = 64

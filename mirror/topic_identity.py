@@ -13,7 +13,7 @@ from itertools import islice
 from operator import lt
 from typing import Final
 
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 
 _GAP_MS: Final = 20
 _LONGEST_MS: Final = 1_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 from mirror.filters import Patterns
 from mirror.flow import Flow
 

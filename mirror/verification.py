@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from millrace.connect.connectors import TopicPartition
+from millstream.connect.connectors import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

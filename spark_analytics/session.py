@@ -3,11 +3,11 @@
     spark = spark_session("revenue", **{"spark.master": "spark://127.0.0.1:7077"})
 
 Settings are Spark's own, by name, and come from three places, the last one winning: the defaults
-here, the environment variable MILLRACE_SPARK_CONF (`name=value`, one a line or separated by
+here, the environment variable MILLSTREAM_SPARK_CONF (`name=value`, one a line or separated by
 semicolons) and the arguments. The master is one of them: `local[*]`, `spark://host:port`,
 `k8s://...`, `yarn`.
 
-The data source `format("millrace")` is registered in every session. `format("kafka")` needs the
+The data source `format("millstream")` is registered in every session. `format("kafka")` needs the
 official connector's jars in `spark.jars` (or their coordinates in `spark.jars.packages`); the
 options of both are the same.
 """
@@ -20,10 +20,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_analytics.java import java_home
-from spark_analytics.source.data_source import MillraceDataSource
+from spark_analytics.source.data_source import MillstreamDataSource
 
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
-CONF_VARIABLE = "MILLRACE_SPARK_CONF"
+CONF_VARIABLE = "MILLSTREAM_SPARK_CONF"
 
 # Defaults for one small machine; each can be overridden.
 DEFAULT_SETTINGS = {
@@ -68,7 +68,7 @@ def spark_session(app_name: str, **settings: str) -> SparkSession:
     for name, value in chosen.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    spark.dataSource.register(MillraceDataSource)
+    spark.dataSource.register(MillstreamDataSource)
     return spark
 
 

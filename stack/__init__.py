@@ -1,4 +1,4 @@
-"""The process that runs a development stack: `millrace up` starts it and returns.
+"""The process that runs a development stack: `millstream up` starts it and returns.
 
 It starts the programs, restarts those that die, creates the seeds, and serves a page with the state
 of all programs. It writes its state to the file `state.json` in its folder, which the commands

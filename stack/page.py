@@ -16,9 +16,9 @@ import h11
 
 from common.http.front import HTML, FrontPage, Link, Step, is_wanted, render, response_headers
 from common.http.site_guard import SiteGuard
-from millrace.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
-from millrace.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
-from millrace.stack.shown import READY, part_state
+from millstream.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
+from millstream.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
+from millstream.stack.shown import READY, part_state
 
 _MAX_REQUEST_BYTES: Final = 16 << 10
 _IDLE_SECONDS: Final = 30.0
@@ -97,7 +97,7 @@ class Page:
         urls = {name: url_of(plan, name) for name in (PAGE, REGISTRY, REST_PROXY, CONNECT)}
         page = FrontPage(
             name=PAGE,
-            title="Millrace",
+            title="Millstream",
             what="A development stack on this machine: Kafka and its companions.",
             steps=_steps(plan),
             links=[
@@ -139,9 +139,9 @@ def _steps(plan: Plan) -> list[Step]:
 
 
 def _metrics(state: Mapping[str, Any]) -> str:
-    lines = ["# TYPE millrace_stack_part_ready gauge"]
+    lines = ["# TYPE millstream_stack_part_ready gauge"]
     lines += [
-        f'millrace_stack_part_ready{{part="{name}"}} {int(part["state"] == READY)}'
+        f'millstream_stack_part_ready{{part="{name}"}} {int(part["state"] == READY)}'
         for name, part in state["parts"].items()
     ]
     return "\n".join(lines) + "\n"

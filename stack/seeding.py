@@ -14,10 +14,10 @@ from typing import Any
 import aiohttp
 
 from common.process.log_lines import configure_logging
-from millrace.security.access import read_client_file
-from millrace.stack.plan import Plan, bootstrap_servers, security_folder, url_of
-from millrace.stack.ports import REGISTRY
-from millrace.stack.security import client_file
+from millstream.security.access import read_client_file
+from millstream.stack.plan import Plan, bootstrap_servers, security_folder, url_of
+from millstream.stack.ports import REGISTRY
+from millstream.stack.security import client_file
 from rest_proxy.kafka.metadata import LATEST
 from rest_proxy.kafka.raw import SET, TOPIC_RESOURCE
 from rest_proxy.proxy import Proxy
@@ -112,7 +112,7 @@ def main() -> int:
     except (RestError, aiohttp.ClientError, OSError) as error:
         sys.stderr.write(f"seeding failed: {error}\n")
         return 1
-    sys.stdout.write("millrace seeding ready on this stack\n")
+    sys.stdout.write("millstream seeding ready on this stack\n")
     return 0
 
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from millrace.child_processes import Child
-from millrace.cluster_layout import node_settings, replication_settings
-from millrace.forked_process import STACK
-from millrace.security.access import VARIABLE
-from millrace.stack import programs
-from millrace.stack.place import Place, write_whole
-from millrace.stack.plan import bootstrap_servers, security_folder, url_of
-from millrace.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
-from millrace.stack.security import broker_file, client_file
-from millrace.stack.shown import ENDED, READY, STARTING
+from millstream.child_processes import Child
+from millstream.cluster_layout import node_settings, replication_settings
+from millstream.forked_process import STACK
+from millstream.security.access import VARIABLE
+from millstream.stack import programs
+from millstream.stack.place import Place, write_whole
+from millstream.stack.plan import bootstrap_servers, security_folder, url_of
+from millstream.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
+from millstream.stack.security import broker_file, client_file
+from millstream.stack.shown import ENDED, READY, STARTING
 from stack.page import Page
 
 log = logging.getLogger(__name__)

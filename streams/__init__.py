@@ -1,8 +1,8 @@
 """A program that processes the pipeline's topics with Faust.
 
-`python -P -m streams` joins the consumer group `millrace-streams`, stores its tables in RocksDB and
-in changelog topics, and serves views of them over HTTP. It imports `schemas`, `common` and
-`millrace.security`, and no other program.
+`python -P -m streams` joins the consumer group `millstream-streams`, stores its tables in RocksDB
+and in changelog topics, and serves views of them over HTTP. It imports `schemas`, `common` and
+`millstream.security`, and no other program.
 
 `topologies` lists everything that runs. Every topology is one file (`order_flow`, `enrichment`,
 `order_bursts`, `product_sales`, `validation_latency`) with functions without IO at the top and thin

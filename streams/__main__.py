@@ -23,7 +23,7 @@ from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
 from common.process.tasks import spawn
-from millrace.ending import run_until_closed
+from millstream.ending import run_until_closed
 from streams.app import Topologies, build_app
 from streams.around_faust.delivery import AWAY
 from streams.settings import Settings
@@ -161,7 +161,7 @@ async def _stop_parts(current: Topologies) -> None:
 def main() -> int:
     settings = read_settings(
         Settings,
-        "millrace streams",
+        "millstream streams",
         "Keep live views of the orders, and serve them over HTTP, until SIGTERM.",
         sys.argv[1:],
         os.environ,
@@ -175,7 +175,7 @@ def main() -> int:
     except WrongPartitionCountError as error:
         sys.exit(str(error))
     except CannotListenError as error:
-        sys.exit(f"millrace streams: {error}")
+        sys.exit(f"millstream streams: {error}")
     return 0
 
 

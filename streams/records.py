@@ -1,7 +1,7 @@
 """The data between topologies: topics, origins, steps. No code here does IO.
 
 **Origin.** A record that a topology makes from another record has the source's position,
-`orders-3:1712`, in the header `millrace-origin`. After a crash `orders` is read again and such
+`orders-3:1712`, in the header `millstream-origin`. After a crash `orders` is read again and such
 records are sent again, with the same origin. Apart from such repeats, the offsets of one origin
 partition arrive in rising order. So a row that stores the highest applied offset of each origin
 partition recognizes every repeat, and its state is bounded by the number of partitions. A record
@@ -21,7 +21,7 @@ from schemas import topics
 
 # The versions of schemas that have more than one.
 NEWEST_VERSION = {"customers/customer": 2}
-ORIGIN_HEADER = "millrace-origin"
+ORIGIN_HEADER = "millstream-origin"
 _WRITTEN_ORIGIN = re.compile(rb"([A-Za-z0-9._-]+):([0-9]{1,19})")
 
 ORDERS = topics.ORDERS.name

@@ -20,7 +20,7 @@ class Settings(KafkaSettings, HttpSettings):
     )
     neighbours: str = setting("", "links to servers: name=http://..., divided by commas")
     allowed_hosts: str = setting("", "names that clients reach this server by, with commas; *: all")
-    application_id: str = setting("millrace-streams", "consumer group, and prefix of changelogs")
+    application_id: str = setting("millstream-streams", "consumer group, and prefix of changelogs")
     session_timeout_ms: int = setting(10_000, "no heartbeat for so long: partitions are lost")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     standby_replicas: int = setting(1, "other instances that keep a copy of each table partition")

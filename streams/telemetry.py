@@ -9,32 +9,37 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.records = Counter(
-            "millrace_streams_records",
+            "millstream_streams_records",
             "Delivered records by result",
             ["topic", "verdict"],
             registry=self.registry,
         )
         self.dead_letters = Counter(
-            "millrace_streams_dead_letters", "Records set aside", ["topic"], registry=self.registry
+            "millstream_streams_dead_letters",
+            "Records set aside",
+            ["topic"],
+            registry=self.registry,
         )
         self.partitions = Gauge(
-            "millrace_streams_assigned_partitions", "Input partitions held", registry=self.registry
+            "millstream_streams_assigned_partitions",
+            "Input partitions held",
+            registry=self.registry,
         )
         self.lag = Gauge(
-            "millrace_streams_lag",
+            "millstream_streams_lag",
             "Records of the assigned partitions that are not handled yet",
             ["topic"],
             registry=self.registry,
         )
         self.filled = Counter(
-            "millrace_streams_filled",
+            "millstream_streams_filled",
             "Records read from the log because Faust had lost them",
             ["topic"],
             registry=self.registry,
         )
         self.restarts = Counter(
-            "millrace_streams_restarts", "Starts after a failure", registry=self.registry
+            "millstream_streams_restarts", "Starts after a failure", registry=self.registry
         )
         self.ready = Gauge(
-            "millrace_streams_ready", "1 while records are handled", registry=self.registry
+            "millstream_streams_ready", "1 while records are handled", registry=self.registry
         )

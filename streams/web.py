@@ -48,7 +48,7 @@ _LINKS = (
 )
 _STEPS = (
     Step("Ask for one product, or one customer.", "curl -s {origin}/v1/products/85123A"),
-    Step("See how far behind it is.", "curl -s {origin}/metrics | grep ^millrace_streams_lag"),
+    Step("See how far behind it is.", "curl -s {origin}/metrics | grep ^millstream_streams_lag"),
 )
 
 Current = Callable[[], Topologies | None]

@@ -21,7 +21,7 @@ PROGRAMS = (
     "mirror",
     "rest_proxy",
     "stack",
-    "millrace",
+    "millstream",
     "streams",
     "connect",
     "spark_analytics",
@@ -50,7 +50,7 @@ BREACHES = {
     ),
     "The REST proxy's formats and rules": ("rest_proxy/consumers/state.py", "import asyncio"),
     "What the mirror decides is pure": ("mirror/flow.py", "import confluent_kafka"),
-    "What a connector's author imports": ("millrace/connect/plugins.py", "import connect"),
+    "What a connector's author imports": ("millstream/connect/plugins.py", "import connect"),
     "The rooms of what the programs share": (
         "common/kafka/topics.py",
         "import common.registry.wire",
@@ -59,8 +59,8 @@ BREACHES = {
         "broker/server/front_page.py",
         "import common.http.problems",
     ),
-    "Only Connect and the mirror import": ("services/fraud/app.py", "import millrace.launch"),
-    "Connect and the mirror import only": ("connect/start.py", "import millrace.testing"),
+    "Only Connect and the mirror import": ("services/fraud/app.py", "import millstream.launch"),
+    "Connect and the mirror import only": ("connect/start.py", "import millstream.testing"),
     "The programs never import each other": (
         "services/orders/settings.py",
         "import broker.errors",

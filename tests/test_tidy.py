@@ -14,9 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = (
     "broker",
-    "millrace",
+    "millstream",
     "common",
-    "millrace",
+    "millstream",
     "mirror",
     "rest_proxy",
     "stack",
@@ -24,7 +24,7 @@ FOLDERS = (
     "services",
     "streams",
     "connect",
-    "millrace",
+    "millstream",
     "mirror",
     "spark_analytics",
 )
@@ -106,7 +106,7 @@ def test_packages_stay_small_enough_to_look_through(folder: str) -> None:
 
 def test_tasks_start_in_a_task_group_or_in_one_place() -> None:
     """The linter bans `asyncio.create_task`; this is what would step around the ban."""
-    programs = [folder for folder in FOLDERS if folder not in ("broker", "millrace")]
+    programs = [folder for folder in FOLDERS if folder not in ("broker", "millstream")]
     files = [path for folder in programs for path in files_of(folder)]
     around = re.compile(r"ensure_future\(|loop\(?\)?\.create_task\(")
     found = [name_of(path) for path in files if around.search(path.read_text(encoding="utf-8"))]
@@ -148,7 +148,7 @@ PLAIN_ENGLISH = (
     "broker/server",
     "common",
     "connect",
-    "millrace",
+    "millstream",
     "mirror",
     "rest_proxy",
     "schemas",

@@ -1,4 +1,4 @@
-"""What `millrace acls` is asked to do, from its arguments."""
+"""What `millstream acls` is asked to do, from its arguments."""
 
 import argparse
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""`millrace acls`: list, add and remove access rules, with the flags of kafka-acls."""
+"""`millstream acls`: list, add and remove access rules, with the flags of kafka-acls."""
 
 import sys
 from collections.abc import Iterable

@@ -84,7 +84,7 @@ def tool_parser(name: str, description: str) -> ToolParser:
     """Return the parser of one tool, with `--help` and `--version`."""
     parser = plain_tool_parser(name, description)
     parser.add_argument(
-        "--version", action="version", version=_version(), help="show the version of Millrace"
+        "--version", action="version", version=_version(), help="show the version of Millstream"
     )
     return parser
 
@@ -92,7 +92,7 @@ def tool_parser(name: str, description: str) -> ToolParser:
 def plain_tool_parser(name: str, description: str) -> ToolParser:
     """Return the parser of one tool without `--version`, whose short form some need themselves."""
     return ToolParser(
-        prog=f"millrace {name}",
+        prog=f"millstream {name}",
         description=textwrap.fill(description, HELP_WIDTH),
         epilog=_examples_text(name),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -198,6 +198,6 @@ def use_new_names(
 
 def _version() -> str:
     try:
-        return version("millrace")
+        return version("millstream")
     except PackageNotFoundError:
         return "(a checkout that is not installed)"

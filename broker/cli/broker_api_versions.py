@@ -1,4 +1,4 @@
-"""`millrace broker-api-versions`: API versions, with the flags of kafka-broker-api-versions."""
+"""`millstream broker-api-versions`: API versions, with the flags of kafka-broker-api-versions."""
 
 import argparse
 import sys

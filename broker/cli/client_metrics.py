@@ -1,4 +1,4 @@
-"""`millrace client-metrics`: subscriptions to metrics, with the flags of kafka-client-metrics."""
+"""`millstream client-metrics`: subscriptions to metrics, with the flags of kafka-client-metrics."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`millrace cluster`: the id and the nodes of a cluster, with the flags of kafka-cluster."""
+"""`millstream cluster`: the id and the nodes of a cluster, with the flags of kafka-cluster."""
 
 import argparse
 import sys

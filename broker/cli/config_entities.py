@@ -1,4 +1,4 @@
-"""The entities of `millrace configs`, from its arguments.
+"""The entities of `millstream configs`, from its arguments.
 
 There are two forms: `--entity-type topics --entity-name a`, where types and names are matched by
 their order and `--entity-default` stands for a name, and `--topic a`. The empty name is the default

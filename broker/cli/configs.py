@@ -1,4 +1,4 @@
-"""`millrace configs`: show and change settings and quotas, with the flags of kafka-configs.
+"""`millstream configs`: show and change settings and quotas, with the flags of kafka-configs.
 
 Settings belong to topics, brokers, groups and client metrics, quotas to users, clients and IP
 addresses, SCRAM credentials to users.

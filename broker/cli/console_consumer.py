@@ -1,4 +1,4 @@
-"""`millrace console-consumer`: print the records of topics; kafka-console-consumer's flags."""
+"""`millstream console-consumer`: print the records of topics; kafka-console-consumer's flags."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -1,4 +1,4 @@
-"""`millrace console-producer`: publish lines of standard input; kafka-console-producer's flags.
+"""`millstream console-producer`: publish lines of standard input; kafka-console-producer's flags.
 
 It exits with 1 if a record could not be delivered; Kafka's tool only logs the error.
 """
@@ -24,7 +24,7 @@ from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import system_random
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer

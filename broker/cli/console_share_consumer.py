@@ -1,4 +1,4 @@
-"""`millrace console-share-consumer`: print the records that a share group gives out.
+"""`millstream console-share-consumer`: print the records that a share group gives out.
 
 The flags are those of kafka-console-share-consumer.
 """
@@ -25,7 +25,7 @@ from broker.cli.console_consumer import given_group
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import Clock, SystemClock
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import AcknowledgeType, Message, ShareConsumer

@@ -1,4 +1,4 @@
-"""`millrace consumer-groups`: list, describe, reset and delete groups of consumers.
+"""`millstream consumer-groups`: list, describe, reset and delete groups of consumers.
 
 The flags and the tables are those of kafka-consumer-groups. It exits with 1 if any part of the
 action failed; Kafka's tool prints the error on standard output and exits with 0.

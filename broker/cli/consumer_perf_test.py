@@ -1,4 +1,4 @@
-"""`millrace consumer-perf-test`: the throughput of a consumer.
+"""`millstream consumer-perf-test`: the throughput of a consumer.
 
 The flags and the lines are those of kafka-consumer-perf-test.
 """
@@ -22,7 +22,7 @@ from broker.cli.progress import Progress
 from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition

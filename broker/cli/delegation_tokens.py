@@ -1,4 +1,4 @@
-"""`millrace delegation-tokens`: create, renew, end and list tokens, as kafka-delegation-tokens."""
+"""`millstream delegation-tokens`: make, renew, end and list tokens, as kafka-delegation-tokens."""
 
 import argparse
 import binascii

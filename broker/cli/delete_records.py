@@ -1,4 +1,4 @@
-"""`millrace delete-records`: delete the records before an offset, with Kafka's flags."""
+"""`millstream delete-records`: delete the records before an offset, with Kafka's flags."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`millrace dump-log`: print the files of a log directory, with the flags of kafka-dump-log.
+"""`millstream dump-log`: print the files of a log directory, with the flags of kafka-dump-log.
 
 It reads segments, offset and time indexes, transaction indexes, producer snapshots and snapshots of
 the metadata log. It prints inconsistencies to stderr, as Kafka's tool does.

@@ -1,4 +1,4 @@
-"""`millrace e2e-latency`: the time from sending a record to receiving it.
+"""`millstream e2e-latency`: the time from sending a record to receiving it.
 
 The flags and the lines are those of kafka-e2e-latency. Records go one after the other: each is
 acknowledged and received before the next is sent.
@@ -15,7 +15,7 @@ from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_pa
 from broker.cli.clients.settings import collect_settings
 from broker.errors import KafkaError
 from broker.server.clock import Random, SystemClock, monotonic_seconds
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer

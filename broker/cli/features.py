@@ -1,4 +1,4 @@
-"""`millrace features`: describe and change feature levels, with the flags of kafka-features."""
+"""`millstream features`: describe and change feature levels, with the flags of kafka-features."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`millrace get-offsets`: offsets of partitions at a time, with the flags of kafka-get-offsets."""
+"""`millstream get-offsets`: offsets of partitions at a time, as kafka-get-offsets."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""`millrace groups`: list groups of every type, with the flags of kafka-groups."""
+"""`millstream groups`: list groups of every type, with the flags of kafka-groups."""
 
 import argparse
 import sys

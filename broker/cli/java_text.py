@@ -8,7 +8,7 @@ Python one a byte. Random bytes such as a topic id contain one now and then.
 import codecs
 from typing import Final
 
-_HANDLER: Final = "millrace-java-replace"
+_HANDLER: Final = "millstream-java-replace"
 _REPLACEMENT: Final = "\ufffd"
 _SURROGATE, _SECOND, _CONTINUATION = 0xED, range(0xA0, 0xC0), range(0x80, 0xC0)
 

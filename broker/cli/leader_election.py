@@ -1,4 +1,4 @@
-"""`millrace leader-election`: elect leaders, with the flags of kafka-leader-election."""
+"""`millstream leader-election`: elect leaders, with the flags of kafka-leader-election."""
 
 import argparse
 import sys

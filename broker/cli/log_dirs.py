@@ -1,4 +1,4 @@
-"""`millrace log-dirs`: the log directories of brokers, with the flags of kafka-log-dirs."""
+"""`millstream log-dirs`: the log directories of brokers, with the flags of kafka-log-dirs."""
 
 import argparse
 import json

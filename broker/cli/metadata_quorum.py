@@ -1,4 +1,4 @@
-"""`millrace metadata-quorum`: describe the metadata quorum and change its voters.
+"""`millstream metadata-quorum`: describe the metadata quorum and change its voters.
 
 The flags, the output and the exit statuses are those of kafka-metadata-quorum.
 """

@@ -1,4 +1,4 @@
-"""`millrace producer-perf-test`: the throughput of a producer.
+"""`millstream producer-perf-test`: the throughput of a producer.
 
 The flags and the lines are those of kafka-producer-perf-test. Records are passed to librdkafka as
 fast as it accepts them, or at the rate of `--throughput`. To keep the work in Python small, the
@@ -16,7 +16,7 @@ from broker.cli.clients.performance import ProducerStats, metric_lines
 from broker.cli.clients.settings import collect_settings
 from broker.errors import KafkaError
 from broker.server.clock import Random, SystemClock, random_uuid
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

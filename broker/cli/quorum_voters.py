@@ -1,4 +1,4 @@
-"""`millrace metadata-quorum add-controller | remove-controller`: change the voters (KIP-853).
+"""`millstream metadata-quorum add-controller | remove-controller`: change the voters (KIP-853).
 
 `add-controller` runs on the node that is added: the node's own configuration file says who it is,
 and its formatted directory which replica. Errors and output are those of Apache Kafka's tool.

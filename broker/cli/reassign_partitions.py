@@ -1,4 +1,4 @@
-"""`millrace reassign-partitions`: move partitions, with the flags of kafka-reassign-partitions."""
+"""`millstream reassign-partitions`: move partitions, as kafka-reassign-partitions."""
 
 import argparse
 from collections.abc import Iterable, Mapping

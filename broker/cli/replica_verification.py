@@ -1,4 +1,4 @@
-"""`millrace replica-verification`: compare replicas, with the flags of kafka-replica-verification.
+"""`millstream replica-verification`: compare replicas, as kafka-replica-verification.
 
 In each round all brokers get a fetch of their own replicas at once; the replicas are compared when
 all have answered. It runs until it is stopped, as Kafka's tool does. It names a broker that does
@@ -34,7 +34,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.protocol.messages.fetch import PartitionData
 from broker.server.clock import SystemClock
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 LATEST = -1
 TIMEOUT_MS = 30_000

@@ -1,8 +1,8 @@
 """SCRAM credentials as tools take them.
 
-`millrace configs` takes `SCRAM-SHA-256=[iterations=8192,password=secret]`, `millrace storage format
---add-scram` takes `SCRAM-SHA-256=[name=alice,password=secret]`, or with `saltedpassword` and `salt`
-in base64.
+`millstream configs` takes `SCRAM-SHA-256=[iterations=8192,password=secret]`, `millstream storage
+format --add-scram` takes `SCRAM-SHA-256=[name=alice,password=secret]`, or with `saltedpassword` and
+`salt` in base64.
 """
 
 import binascii

@@ -1,4 +1,4 @@
-"""`millrace security check server.properties`: what is open to whom, and what to change."""
+"""`millstream security check server.properties`: what is open to whom, and what to change."""
 
 import argparse
 import os

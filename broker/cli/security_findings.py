@@ -15,9 +15,9 @@ from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.config.security_config import PLAIN, ListenerSecurity
 from broker.config.values import INT32_MAX
 from broker.security.principal import ANONYMOUS
-from millrace.security.jaas import TOKEN_URL
-from millrace.security.mechanisms import OAUTHBEARER
-from millrace.security.stores import Store
+from millstream.security.jaas import TOKEN_URL
+from millstream.security.mechanisms import OAUTHBEARER
+from millstream.security.stores import Store
 
 SHORT_PASSWORD = 12
 SHORT_SECRET = 32
@@ -191,7 +191,7 @@ def _of_authorizer(config: BrokerConfig) -> Iterator[Finding]:
         yield Finding(
             "allow.everyone.if.no.acl.found",
             "what no rule mentions is open to everybody",
-            "set it to false, and add rules with: millrace acls",
+            "set it to false, and add rules with: millstream acls",
         )
     if ANONYMOUS in authorizer.super_users:
         yield Finding(

@@ -1,4 +1,4 @@
-"""`millrace share-consumer-perf-test`: the throughput of the consumers of a share group.
+"""`millstream share-consumer-perf-test`: the throughput of the consumers of a share group.
 
 The flags and the lines are those of kafka-share-consumer-perf-test.
 """
@@ -21,7 +21,7 @@ from broker.cli.consumer_perf_test import (
 from broker.cli.progress import Progress
 from broker.errors import KafkaError
 from broker.server.clock import SystemClock
-from millrace.ending import INTERRUPTED
+from millstream.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import ShareConsumer

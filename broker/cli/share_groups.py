@@ -1,4 +1,4 @@
-"""`millrace share-groups`: list, describe, reset and delete share groups (KIP-932).
+"""`millstream share-groups`: list, describe, reset and delete share groups (KIP-932).
 
 The flags and the tables are those of kafka-share-groups. It exits with 1 if any part of the action
 failed; Kafka's tool mostly prints the error on standard output and exits with 0.

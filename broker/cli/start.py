@@ -1,8 +1,8 @@
-"""`millrace broker start [server.properties] [--override name=value]...`: run a node.
+"""`millstream broker start [server.properties] [--override name=value]...`: run a node.
 
 The environment may name the cluster of an unformatted node: CLUSTER_ID, and INITIAL_CONTROLLERS in
-the form of `millrace storage format --initial-controllers`. A formatted node is not changed. If its
-metadata log names no voters (`kraft.version` 0), those controllers are its voters.
+the form of `millstream storage format --initial-controllers`. A formatted node is not changed. If
+its metadata log names no voters (`kraft.version` 0), those controllers are its voters.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from broker.errors import KafkaError
 if TYPE_CHECKING:
     from broker.server.quorum.initial_controllers import InitialController
 
-log = logging.getLogger("millrace.start")
+log = logging.getLogger("millstream.start")
 
 INVALID_CONFIGURATION = 2
 
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         )
         config = BrokerConfig.from_settings(settings)
     except KafkaError as error:
-        print(f"millrace broker: {error}", file=sys.stderr)
+        print(f"millstream broker: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
     return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
 
@@ -71,7 +71,7 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
     try:
         controllers = _controllers(config, cluster_id)
     except (KafkaError, InconsistentLogDirectory, OSError) as error:
-        print(f"millrace broker: cannot format: {error}", file=sys.stderr)
+        print(f"millstream broker: cannot format: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
     node = run(
         config, cluster_id=cluster_id, controllers=controllers, exit_with_parent=exit_with_parent
@@ -80,10 +80,10 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             failure = runner.run(node)
     except (OSError, KafkaError, InconsistentLogDirectory) as error:
-        print(f"millrace broker: cannot start: {error}", file=sys.stderr)
+        print(f"millstream broker: cannot start: {error}", file=sys.stderr)
         return 1
     if failure is not None:
-        print(f"millrace broker: stopped: {failure}", file=sys.stderr)
+        print(f"millstream broker: stopped: {failure}", file=sys.stderr)
         return 1
     return 0
 

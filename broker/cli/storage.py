@@ -1,4 +1,4 @@
-"""`millrace storage format | info | random-uuid`: prepare a node's directories (kafka-storage).
+"""`millstream storage format | info | random-uuid`: prepare a node's directories (kafka-storage).
 
 Flags, texts and exit statuses are those of Apache Kafka's tool, and so are the files: a directory
 that one has formatted is the other's too.
@@ -219,7 +219,9 @@ def _validate_quorum_flags(parsed: argparse.Namespace, config: BrokerConfig) -> 
     """Refuse what does not go together, as Apache Kafka's tool does."""
     names_voters = parsed.standalone or parsed.initial_controllers is not None
     if not parsed.cluster_id.strip() or not parsed.cluster_id.isprintable():
-        raise Refused("The cluster id must be a text, such as millrace storage random-uuid prints.")
+        raise Refused(
+            "The cluster id must be a text, such as millstream storage random-uuid prints."
+        )
     if names_voters and config.voters:
         raise Refused(
             "You cannot specify controller.quorum.voters and format the node with "

@@ -1,4 +1,4 @@
-"""`millrace streams-groups`: list, describe, reset and delete streams groups (KIP-1071).
+"""`millstream streams-groups`: list, describe, reset and delete streams groups (KIP-1071).
 
 The flags and the tables are those of kafka-streams-groups. It exits with 1 if any part of the
 action failed; Kafka's tool mostly prints the error on standard output and exits with 0.

@@ -1,4 +1,4 @@
-"""`millrace topics`: create, delete, describe or change topics, with the flags of kafka-topics."""
+"""`millstream topics`: create, delete, describe or change topics, as kafka-topics."""
 
 import argparse
 import re
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         ("list", "list all topics"),
         ("describe", "show the details of topics"),
         ("create", "create a topic"),
-        ("alter", "change the number of partitions (settings: millrace configs)"),
+        ("alter", "change the number of partitions (settings: millstream configs)"),
         ("delete", "delete topics"),
         ("exclude-internal", "leave out internal topics when listing or describing"),
         ("if-exists", "with --alter, --delete, --describe: do nothing when there is no such topic"),

@@ -1,4 +1,4 @@
-"""`millrace transactions`: show transactions, and abort hanging ones.
+"""`millstream transactions`: show transactions, and abort hanging ones.
 
 The commands, their flags and their tables are those of kafka-transactions.
 """

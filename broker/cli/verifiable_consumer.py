@@ -1,4 +1,4 @@
-"""`millrace verifiable-consumer`: a member of a group that tells what it does as lines of JSON.
+"""`millstream verifiable-consumer`: a member of a group that tells what it does as lines of JSON.
 
 The flags and the lines are those of kafka-verifiable-consumer, for the system tests that read them.
 """

@@ -1,4 +1,4 @@
-"""`millrace verifiable-producer`: numbers to a topic, each send told as a line of JSON.
+"""`millstream verifiable-producer`: numbers to a topic, each send told as a line of JSON.
 
 The flags and the lines are those of kafka-verifiable-producer, for the system tests that read them;
 `exception` is librdkafka's name of an error, not Java's. A key and a value are told as they are

@@ -1,4 +1,4 @@
-"""`millrace verifiable-share-consumer`: a member of a share group that tells what it does as JSON.
+"""`millstream verifiable-share-consumer`: a share group member that tells what it does as JSON.
 
 The flags and the lines are those of kafka-verifiable-share-consumer, for the system tests that read
 them.

@@ -43,8 +43,8 @@ from broker.log.config import LogConfig, topic_defaults
 from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
 from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
-from millrace.security.http_server import HttpSecurity, http_security
-from millrace.security.translation import ClientSettingsError
+from millstream.security.http_server import HttpSecurity, http_security
+from millstream.security.translation import ClientSettingsError
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 
@@ -298,7 +298,7 @@ def _otlp_endpoint(values: Values) -> str:
     if url and not (is_valid and has_port):
         raise invalid(f"{name}={url}: must be a URL as http://localhost:4318/v1/metrics")
     if url and not has_library():
-        raise invalid(f"{name} needs the extra millrace[telemetry], which is not installed")
+        raise invalid(f"{name} needs the extra millstream[telemetry], which is not installed")
     return url
 
 

@@ -45,5 +45,5 @@ def read_kerberos_config(
     try:
         import gssapi  # noqa: F401 - an extra
     except ImportError as error:
-        raise invalid("GSSAPI needs: pip install 'millrace[kerberos]'") from error
+        raise invalid("GSSAPI needs: pip install 'millstream[kerberos]'") from error
     return KerberosConfig(principal, keytab.removeprefix("file://"), names)

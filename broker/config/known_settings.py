@@ -149,7 +149,7 @@ log.cleaner.min.cleanable.ratio DOUBLE 0.5
 log.cleaner.min.compaction.lag.ms LONG 0
 log.cleaner.threads INT 1
 log.cleanup.policy LIST delete
-log.dir LIST /tmp/millrace-logs
+log.dir LIST /tmp/millstream-logs
 log.dir.failure.timeout.ms LONG 30000
 log.dirs LIST -
 log.flush.interval.messages LONG 9223372036854775807

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.security.jwt_claims import ClaimRules
-from millrace.security.jaas import ALLOWED_URLS, TOKEN_URL, LoginSettingsError
-from millrace.security.stores import Store
-from millrace.security.tokens import SCHEMES, TokenSource, read_token_source
+from millstream.security.jaas import ALLOWED_URLS, TOKEN_URL, LoginSettingsError
+from millstream.security.stores import Store
+from millstream.security.tokens import SCHEMES, TokenSource, read_token_source
 
 HANDLER = "sasl.server.callback.handler.class"
 URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -92,7 +92,7 @@ def _allowed_url(values: Values, listener: str, setting: str) -> str:
     try:
         import jwt  # noqa: F401 - an extra
     except ImportError as error:
-        raise invalid("OAUTHBEARER needs: pip install 'millrace[security]'") from error
+        raise invalid("OAUTHBEARER needs: pip install 'millstream[security]'") from error
     return url
 
 

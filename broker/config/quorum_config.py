@@ -1,8 +1,8 @@
 """Roles and the metadata quorum: `process.roles` and all settings named `controller.quorum.*`.
 
-The voters are in the metadata log, to which `millrace storage format` wrote the first ones; a node
-finds their leader through `controller.quorum.bootstrap.servers`. A quorum with `kraft.version` 0
-has those of `controller.quorum.voters`, which do not change. A node with the controller role and
+The voters are in the metadata log, to which `millstream storage format` wrote the first ones; a
+node finds their leader through `controller.quorum.bootstrap.servers`. A quorum with `kraft.version`
+0 has those of `controller.quorum.voters`, which do not change. A node with the controller role and
 none of these is the only voter.
 """
 

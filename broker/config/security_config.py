@@ -18,11 +18,11 @@ from broker.config.values import Values
 from broker.errors import KafkaError
 from broker.metadata.control.view import TokenConfig
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
-from millrace.security.jaas import Login, LoginSettingsError, parse_jaas
-from millrace.security.kerberos import KerberosLogin, library, read_kerberos_login
-from millrace.security.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
-from millrace.security.stores import Store
-from millrace.security.tokens import TokenSource
+from millstream.security.jaas import Login, LoginSettingsError, parse_jaas
+from millstream.security.kerberos import KerberosLogin, library, read_kerberos_login
+from millstream.security.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
+from millstream.security.stores import Store
+from millstream.security.tokens import TokenSource
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN = "PLAIN"

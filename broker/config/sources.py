@@ -15,7 +15,7 @@ from broker.config.internal_settings import INTERNAL_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.errors import ErrorCode, KafkaError
 
-log = logging.getLogger("millrace.config")
+log = logging.getLogger("millstream.config")
 
 PREFIX = "KAFKA_"
 LISTENER_PREFIX = "listener.name."

@@ -55,7 +55,7 @@ def read_meta_properties(storage: Storage, directory: str) -> dict[str, str]:
 def _refusal(directory: str, problem: str) -> InconsistentLogDirectory:
     return InconsistentLogDirectory(
         f"{directory}/{META_PROPERTIES} {problem}: restore it, or write it anew with version=1, "
-        "cluster.id, node.id and the directory.id that the node was registered with (millrace "
+        "cluster.id, node.id and the directory.id that the node was registered with (millstream "
         "dump-log --cluster-metadata-decoder prints them all but the cluster.id)"
     )
 

@@ -89,7 +89,7 @@ def endpoints_of(request: AddRaftVoterRequest | UpdateRaftVoterRequest) -> tuple
 
 def versions_request() -> ApiVersionsRequest:
     """Build the question that a leader asks a new voter."""
-    return ApiVersionsRequest(client_software_name="millrace", client_software_version="1")
+    return ApiVersionsRequest(client_software_name="millstream", client_software_version="1")
 
 
 def versions_of(response: ApiVersionsResponse) -> tuple[int, int] | None:

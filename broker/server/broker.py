@@ -75,7 +75,7 @@ from broker.share.session_cache import ShareSessionCache
 
 MAX_SESSION_ID = 2**31 - 1
 
-log = logging.getLogger("millrace.broker")
+log = logging.getLogger("millstream.broker")
 
 
 class Broker:

@@ -40,15 +40,15 @@ def front_page(
         title=f"{kind} {config.node_id}",
         what=_WHAT,
         steps=[
-            Step("List the topics.", f"millrace topics --bootstrap-server {address} --list"),
+            Step("List the topics.", f"millstream topics --bootstrap-server {address} --list"),
             Step(
                 "Read one from its beginning.",
-                f"millrace console-consumer --bootstrap-server {address} "
+                f"millstream console-consumer --bootstrap-server {address} "
                 "--topic orders --from-beginning",
             ),
             Step(
                 "See who reads, and how far behind.",
-                f"millrace consumer-groups --bootstrap-server {address} --describe --all-groups",
+                f"millstream consumer-groups --bootstrap-server {address} --describe --all-groups",
             ),
         ],
         neighbours=parse_neighbours(config.http_neighbours),

@@ -52,7 +52,7 @@ from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 
-log = logging.getLogger("millrace.node")
+log = logging.getLogger("millstream.node")
 
 T = TypeVar("T")
 
@@ -340,9 +340,9 @@ class Node:
         config = self._config
         if self._broker is not None:
             _, host, port = self._broker.listeners.advertised()[0]
-            return f"millrace broker {config.node_id} ready on {host}:{port}"
+            return f"millstream broker {config.node_id} ready on {host}:{port}"
         endpoint = config.controller_listeners[0]
-        return f"millrace controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
+        return f"millstream controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
 
     def _readiness(self) -> Page:
         why_not = self._why_not_ready()

@@ -1,4 +1,4 @@
-"""The optional library that reads client metrics (`millrace[telemetry]`)."""
+"""The optional library that reads client metrics (`millstream[telemetry]`)."""
 
 from functools import cache
 from importlib.util import find_spec

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 from common.process.tasks import spawn
 
-log = logging.getLogger("millrace.listener")
+log = logging.getLogger("millstream.listener")
 
 ACCEPTS_PER_WAKE_UP = 64
 UNREAD_SECONDS = 60.0

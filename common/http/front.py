@@ -95,7 +95,7 @@ def render(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-{reload}<title>{escape(page.title)} · Millrace</title>
+{reload}<title>{escape(page.title)} · Millstream</title>
 <link rel="icon" href="{_ICON}">
 <style>{_style()}</style>
 </head>

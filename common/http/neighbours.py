@@ -1,6 +1,6 @@
 """The servers that belong together, and the row of links between them.
 
-Each server gets the list of all in `MILLRACE_NEIGHBOURS`, or in its own setting of that name:
+Each server gets the list of all in `MILLSTREAM_NEIGHBOURS`, or in its own setting of that name:
 `orders=http://...` and so on, separated by commas. A server without the list shows no row.
 """
 

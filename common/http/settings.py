@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from common.process.settings import Checked, setting
-from millrace.security.http_server import MEANING, HttpSecurity, http_security
+from millstream.security.http_server import MEANING, HttpSecurity, http_security
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,8 +41,8 @@ class SiteGuard:
     own_names: frozenset[str] = field(default_factory=lambda: frozenset({_machine()}))
     changing_reads: tuple[str, ...] = ()
     """Ends of paths whose GET changes something too."""
-    hosts_setting: str = "MILLRACE_ALLOWED_HOSTS"
-    origins_setting: str = "MILLRACE_ALLOWED_HOSTS"
+    hosts_setting: str = "MILLSTREAM_ALLOWED_HOSTS"
+    origins_setting: str = "MILLSTREAM_ALLOWED_HOSTS"
     """The setting that allows another origin: its host where no setting names origins."""
 
     def refusal(self, method: str, headers: Mapping[str, str], path: str = "") -> Refusal | None:

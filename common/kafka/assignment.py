@@ -62,7 +62,7 @@ def advertising_range(url: str, directory: Directory) -> type[AbstractPartitionA
     """
 
     class AdvertisingRangeAssignor(RangePartitionAssignor):  # type: ignore[misc, unused-ignore]
-        name = "millrace-advertising-range"
+        name = "millstream-advertising-range"
 
         @classmethod
         def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
@@ -88,7 +88,7 @@ def single_owner(started_at_ms: int) -> type[AbstractPartitionAssignor]:
     """Return the assignor of an instance started at this time."""
 
     class SingleOwnerAssignor(AbstractPartitionAssignor):  # type: ignore[misc, unused-ignore]
-        name = "millrace-single-owner"
+        name = "millstream-single-owner"
 
         @classmethod
         def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:

@@ -10,7 +10,7 @@ from aiokafka.structs import ConsumerRecord
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from common.process.clock import now_seconds
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 

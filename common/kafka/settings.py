@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from common.process.settings import Checked, setting
-from millrace.security.access import MEANING, KafkaAccess, kafka_access
+from millstream.security.access import MEANING, KafkaAccess, kafka_access
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
 
 from common.kafka.topics import Topic
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 

@@ -5,5 +5,5 @@ import sys
 
 def announce(name: str, url: str) -> None:
     """Say that the program is ready at this address."""
-    sys.stdout.write(f"millrace {name} ready on {url}\n")
+    sys.stdout.write(f"millstream {name} ready on {url}\n")
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """Settings of a program: a dataclass, read from the command line and the environment.
 
-A field `http_port` is the option `--http-port` and the variable `MILLRACE_HTTP_PORT`; the
+A field `http_port` is the option `--http-port` and the variable `MILLSTREAM_HTTP_PORT`; the
 option wins.
 """
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millrace.command_parser import CommandParser, DefaultsHelpFormatter
-from millrace.security.translation import ClientSettingsError
+from millstream.command_parser import CommandParser, DefaultsHelpFormatter
+from millstream.security.translation import ClientSettingsError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -44,8 +44,8 @@ def read_settings(
     parser = CommandParser(
         prog=program,
         description=what,
-        epilog="Each option is also an environment variable: MILLRACE_HTTP_PORT, and so on.",
-        examples=[f"{program} --http-port 8090", f"MILLRACE_HTTP_PORT=8090 {program}"],
+        epilog="Each option is also an environment variable: MILLSTREAM_HTTP_PORT, and so on.",
+        examples=[f"{program} --http-port 8090", f"MILLSTREAM_HTTP_PORT=8090 {program}"],
         formatter_class=DefaultsHelpFormatter,
     )
     for entry in fields(kind):
@@ -53,7 +53,7 @@ def read_settings(
             "--" + entry.name.replace("_", "-"),
             type=type(entry.default),
             # argparse converts a default that is a string, so a wrong variable is reported too.
-            default=environment.get("MILLRACE_" + entry.name.upper(), entry.default),
+            default=environment.get("MILLSTREAM_" + entry.name.upper(), entry.default),
             help=entry.metadata["help"],
         )
     try:

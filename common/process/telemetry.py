@@ -64,50 +64,53 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.records = Counter(
-            "millrace_records", "Records processed", ["topic"], registry=self.registry
+            "millstream_records", "Records processed", ["topic"], registry=self.registry
         )
         self.dead_letters = Counter(
-            "millrace_dead_letters", "Records set aside", ["topic"], registry=self.registry
+            "millstream_dead_letters", "Records set aside", ["topic"], registry=self.registry
         )
         self.verdicts = Counter(
-            "millrace_verdicts", "Verdicts given", ["verdict"], registry=self.registry
+            "millstream_verdicts", "Verdicts given", ["verdict"], registry=self.registry
         )
         self.http_seconds = Histogram(
-            "millrace_http_seconds",
+            "millstream_http_seconds",
             "Time to answer a request, waiting included",
             ["method", "route", "status"],
             registry=self.registry,
             buckets=_HTTP_BUCKETS,
         )
         self.restarts = Counter(
-            "millrace_processor_restarts", "Starts after a failure", registry=self.registry
+            "millstream_processor_restarts", "Starts after a failure", registry=self.registry
         )
         self.partitions = Gauge(
-            "millrace_assigned_partitions", "Input partitions held", registry=self.registry
+            "millstream_assigned_partitions", "Input partitions held", registry=self.registry
         )
         self.lag = Gauge(
-            "millrace_lag",
+            "millstream_lag",
             "Records in the held partitions that are not handled yet",
             ["topic"],
             registry=self.registry,
         )
         self.restored = Gauge(
-            "millrace_restored_offsets",
+            "millstream_restored_offsets",
             "How far state has been read back",
             ["topic"],
             registry=self.registry,
         )
         self.to_restore = Gauge(
-            "millrace_offsets_to_restore",
+            "millstream_offsets_to_restore",
             "How much state there is to read back",
             ["topic"],
             registry=self.registry,
         )
         self.transactions = Counter(
-            "millrace_transactions", "Transactions by outcome", ["outcome"], registry=self.registry
+            "millstream_transactions",
+            "Transactions by outcome",
+            ["outcome"],
+            registry=self.registry,
         )
         self.batch_seconds = Histogram(
-            "millrace_batch_seconds",
+            "millstream_batch_seconds",
             "Time from records to committed output",
             registry=self.registry,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5),

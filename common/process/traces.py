@@ -1,7 +1,7 @@
 """Spans of what becomes of an order, for OpenTelemetry: from the POST to payment, mail and index.
 
 They are off, and cost nothing, unless `OTEL_TRACES_EXPORTER` is `console` (to standard error) or
-`otlp` (to where `OTEL_EXPORTER_OTLP_ENDPOINT` says), which needs `millrace[tracing]`. An event
+`otlp` (to where `OTEL_EXPORTER_OTLP_ENDPOINT` says), which needs `millstream[tracing]`. An event
 carries in its `traceparent` the id of the span that made it, and that id is derived, not drawn
 (`telemetry`): so a span is told after the fact, when the event is committed, with the id that its
 event has had all along, and an event that is made again after a crash is the same span again.
@@ -39,7 +39,9 @@ class Recorder:
         from opentelemetry.sdk.resources import Resource
 
         self._processor = processor
-        self._resource = Resource.create({"service.name": service, "service.namespace": "millrace"})
+        self._resource = Resource.create(
+            {"service.name": service, "service.namespace": "millstream"}
+        )
         self._parents: dict[bytes, bytes] = {}
         self._begun_ns = 0
 
@@ -115,7 +117,7 @@ def _context(traceparent: str) -> Any:
 def make_recorder(service: str, environment: Mapping[str, str] | None = None) -> Recorder | None:
     """Return the recorder of this service's spans, None if the environment asks for none.
 
-    Raises UnknownExporterError, and ImportError without `millrace[tracing]`.
+    Raises UnknownExporterError, and ImportError without `millstream[tracing]`.
     """
     name = (os.environ if environment is None else environment).get(EXPORTER_VARIABLE, "")
     if name in {"", "none"}:

@@ -1,6 +1,6 @@
 """Which groups and topics programs declare: `python -P -m common.processing.declared PACKAGE...`.
 
-Prints them as JSON for programs that cannot import the packages, such as `millrace demo`. Each
+Prints them as JSON for programs that cannot import the packages, such as `millstream demo`. Each
 package has a module `declared` with a function of that name.
 """
 

@@ -1,6 +1,7 @@
 """`PUT /faults {"delay_ms": n}`: makes a service slow on purpose, to see how the others cope.
 
-It is there only if the service was started with `allow_faults`; `millrace load --slow` switches it.
+It is there only if the service was started with `allow_faults`; `millstream load --slow` switches
+it.
 """
 
 import json

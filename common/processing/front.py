@@ -39,7 +39,9 @@ def add_front_page(
 
 
 def _steps(neighbours: dict[str, str]) -> list[Step]:
-    steps = [Step("See what it has done, in numbers.", "curl -s {origin}/metrics | grep ^millrace")]
+    steps = [
+        Step("See what it has done, in numbers.", "curl -s {origin}/metrics | grep ^millstream")
+    ]
     if "orders" in neighbours:
         place = (
             f"curl -s {neighbours['orders']}/v1/orders -H 'Content-Type: application/json' -d "

@@ -29,7 +29,7 @@ from common.processing.front import add_front_page
 from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events
-from millrace.ending import run_until_closed
+from millstream.ending import run_until_closed
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def run_service(service: Service[S, R]) -> None:
 
 
 def _run(service: Service[S, R]) -> int:
-    program = f"millrace service {service.name}"
+    program = f"millstream service {service.name}"
     settings = read_settings(service.settings, program, service.what, sys.argv[1:], os.environ)
     configure_logging()
     calm_aiokafka()

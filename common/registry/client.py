@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from common.registry.wire import MalformedEventError
-from millrace.security.registry import registry_access
+from millstream.security.registry import registry_access
 
 log = logging.getLogger(__name__)
 

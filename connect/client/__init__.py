@@ -1,4 +1,4 @@
-"""The commands that send requests to a worker: `millrace connect list`, `restart` and so on.
+"""The commands that send requests to a worker: `millstream connect list`, `restart` and so on.
 
 `arguments.py` defines them, `commands.py` runs them, `rest.py` sends the requests and `tables.py`
 prints. No module of the worker is imported, so that a command starts fast.

@@ -1,12 +1,12 @@
-"""The arguments of `millrace connect`: one command for each call of the REST interface."""
+"""The arguments of `millstream connect`: one command for each call of the REST interface."""
 
 import argparse
 from pathlib import Path
 from typing import Final
 
 from connect.client.examples import EXAMPLES
-from millrace.command_parser import CommandParser, add_command
-from millrace.security.access import add_option
+from millstream.command_parser import CommandParser, add_command
+from millstream.security.access import add_option
 
 DEFAULT_URL: Final = "http://localhost:8083"
 _CONNECTOR_FILE: Final = (
@@ -20,11 +20,11 @@ Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other na
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     """Return `command` and what belongs to it; ends the program for what is no command."""
     parser = CommandParser(
-        prog="millrace connect",
+        prog="millstream connect",
         description="Runs connectors, and asks those that run.",
         epilog="Ends with 1 when the worker refuses, is not there or shows a failure, "
         "with 2 for a mistake in the arguments.",
-        examples=["millrace connect start worker.properties", "millrace connect status shop"],
+        examples=["millstream connect start worker.properties", "millstream connect status shop"],
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     start = _command(commands, "start", "run a worker until SIGTERM")

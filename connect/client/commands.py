@@ -11,7 +11,7 @@ from connect.client import tables
 from connect.client.preview_text import preview_text
 from connect.client.rest import ClientError, ConnectRest
 from connect.connector_file import read_connector_file, read_text
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 Options = argparse.Namespace
 _CLASS: Final = "connector.class"
@@ -45,7 +45,7 @@ def run_command(options: Options) -> int:
     try:
         return COMMANDS[options.command](Desk(options), options)
     except (ClientError, ConfigException) as error:
-        sys.stderr.write(f"millrace connect: {tables.block(str(error))}\n")
+        sys.stderr.write(f"millstream connect: {tables.block(str(error))}\n")
         return 1
 
 

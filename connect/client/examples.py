@@ -1,4 +1,4 @@
-"""Two ways to use each command of `millrace connect`, which its `--help` shows."""
+"""Two ways to use each command of `millstream connect`, which its `--help` shows."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,42 +7,45 @@ _AT: Final = "--url http://127.0.0.1:8083"
 
 EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     "start": (
-        "millrace connect start worker.properties",
-        "millrace connect start worker.properties shop.json files.properties",
+        "millstream connect start worker.properties",
+        "millstream connect start worker.properties shop.json files.properties",
     ),
-    "list": ("millrace connect list", f"millrace connect list --json {_AT}"),
-    "status": ("millrace connect status shop", f"millrace connect status shop --json {_AT}"),
-    "tasks": ("millrace connect tasks shop", f"millrace connect tasks shop --json {_AT}"),
-    "topics": ("millrace connect topics shop", "millrace connect topics shop --reset"),
+    "list": ("millstream connect list", f"millstream connect list --json {_AT}"),
+    "status": ("millstream connect status shop", f"millstream connect status shop --json {_AT}"),
+    "tasks": ("millstream connect tasks shop", f"millstream connect tasks shop --json {_AT}"),
+    "topics": ("millstream connect topics shop", "millstream connect topics shop --reset"),
     "offsets": (
-        "millrace connect offsets shop",
-        "millrace connect offsets shop --alter offsets.json",
+        "millstream connect offsets shop",
+        "millstream connect offsets shop --alter offsets.json",
     ),
     "validate": (
-        "millrace connect validate shop.json",
-        "cat shop.json | millrace connect validate -",
+        "millstream connect validate shop.json",
+        "cat shop.json | millstream connect validate -",
     ),
-    "preview": ("millrace connect preview shop.json", "millrace connect preview shop.json --json"),
+    "preview": (
+        "millstream connect preview shop.json",
+        "millstream connect preview shop.json --json",
+    ),
     "create": (
-        "millrace connect create shop.json",
-        "millrace connect create shop.properties --state stopped",
+        "millstream connect create shop.json",
+        "millstream connect create shop.properties --state stopped",
     ),
     "config": (
-        "millrace connect config shop",
-        "millrace connect config shop --set tasks.max=2 --remove transforms",
+        "millstream connect config shop",
+        "millstream connect config shop --set tasks.max=2 --remove transforms",
     ),
-    "pause": ("millrace connect pause shop", "millrace connect pause shop files"),
-    "resume": ("millrace connect resume shop", "millrace connect resume shop files"),
-    "stop": ("millrace connect stop shop", "millrace connect stop shop files"),
-    "delete": ("millrace connect delete shop", "millrace connect delete shop files"),
+    "pause": ("millstream connect pause shop", "millstream connect pause shop files"),
+    "resume": ("millstream connect resume shop", "millstream connect resume shop files"),
+    "stop": ("millstream connect stop shop", "millstream connect stop shop files"),
+    "delete": ("millstream connect delete shop", "millstream connect delete shop files"),
     "restart": (
-        "millrace connect restart shop",
-        "millrace connect restart shop --include-tasks --only-failed",
+        "millstream connect restart shop",
+        "millstream connect restart shop --include-tasks --only-failed",
     ),
-    "plugins": ("millrace connect plugins", "millrace connect plugins FileStreamSink"),
+    "plugins": ("millstream connect plugins", "millstream connect plugins FileStreamSink"),
     "loggers": (
-        "millrace connect loggers",
-        "millrace connect loggers connect.worker --level DEBUG --scope cluster",
+        "millstream connect loggers",
+        "millstream connect loggers connect.worker --level DEBUG --scope cluster",
     ),
-    "worker": ("millrace connect worker", f"millrace connect worker --json {_AT}"),
+    "worker": ("millstream connect worker", f"millstream connect worker --json {_AT}"),
 }

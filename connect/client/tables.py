@@ -1,4 +1,4 @@
-"""Tables as the other commands of `millrace` print them: wide as their cells, tabs between."""
+"""Tables as the other commands of `millstream` print them: wide as their cells, tabs between."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from connect.local_files import allowed_path
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import ConfigProvider
-from millrace.security.properties import parse_properties
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import ConfigProvider
+from millstream.security.properties import parse_properties
 
 logger = logging.getLogger(__name__)
 MAX_FILE_BYTES = 1 << 20

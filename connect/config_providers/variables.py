@@ -7,7 +7,7 @@ that the code that reads the setting reports the error.
 import re
 from collections.abc import Mapping
 
-from millrace.connect.plugins import ConfigProvider
+from millstream.connect.plugins import ConfigProvider
 
 VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 

@@ -1,3 +1,3 @@
-"""The connectors that ship with Millrace, one file or folder for each system.
+"""The connectors that ship with Millstream, one file or folder for each system.
 
-They use `millrace.connect`, the interface of all connectors, and no part of the worker."""
+They use `millstream.connect`, the interface of all connectors, and no part of the worker."""

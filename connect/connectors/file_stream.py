@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 
 from connect.clock import timestamp_ms
 from connect.local_files import allowed_path
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConfigValue,
@@ -39,10 +39,10 @@ from millrace.connect import (
     SourceTask,
     TopicPartition,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import NonEmptyString
-from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
-from millrace.connect.data.string_form import string_form
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import NonEmptyString
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
+from millstream.connect.data.string_form import string_form
 
 FILENAME: Final = "filename"
 POSITION: Final = "position"

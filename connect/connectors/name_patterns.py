@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import re2
 
-from millrace.connect import ConfigException
+from millstream.connect import ConfigException
 
 _COMMA: Final = re.compile(r"((?:\\.|[^\\,])*)(?:,|$)", re.DOTALL)
 

@@ -13,7 +13,7 @@ from connect.converters.primitives import (
     StringConverter,
 )
 from connect.converters.settings import RecordConverter
-from millrace.connect.plugins import ConnectPlugin, HeaderConverter
+from millstream.connect.plugins import ConnectPlugin, HeaderConverter
 
 CONVERTERS: tuple[type[RecordConverter], ...] = (
     BooleanConverter,

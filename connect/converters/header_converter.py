@@ -7,9 +7,9 @@ from typing import Any
 from connect.converters.settings import KAFKA_VERSION
 from connect.converters.value_parser import parse_string
 from connect.converters.value_text import value_text
-from millrace.connect.data.schema import NULL, Schema, SchemaAndValue
-from millrace.connect.errors import DataException
-from millrace.connect.plugins import HeaderConverter
+from millstream.connect.data.schema import NULL, Schema, SchemaAndValue
+from millstream.connect.errors import DataException
+from millstream.connect.plugins import HeaderConverter
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from connect.converters.json_schema_form import schema_from, schema_text
 from connect.converters.json_text import EXACT, PLAIN, long, quoted, read, read_at, text_of
 from connect.converters.json_writers import JsonWriters, Write
 from connect.converters.settings import RecordConverter, converter_config
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Type, Width
-from millrace.connect.config.validators import CaseInsensitiveValidString
-from millrace.connect.data.schema import NULL, Schema, SchemaAndValue
-from millrace.connect.errors import DataException
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Type, Width
+from millstream.connect.config.validators import CaseInsensitiveValidString
+from millstream.connect.data.schema import NULL, Schema, SchemaAndValue
+from millstream.connect.errors import DataException
 
 HIGH, LOW = Importance.HIGH, Importance.LOW
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from connect.converters.json_writers import BITS
-from millrace.connect.data.java_text import float32
-from millrace.connect.data.logical import date_from, decimal_from, time_from, timestamp_from
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type
-from millrace.connect.errors import DataException
+from millstream.connect.data.java_text import float32
+from millstream.connect.data.logical import date_from, decimal_from, time_from, timestamp_from
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type
+from millstream.connect.errors import DataException
 
 Read = Callable[[Any], Any]
 INT32_END = 1 << 31

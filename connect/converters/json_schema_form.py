@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from connect.converters.json_text import quoted
-from millrace.connect.data.schema import Schema, Type
-from millrace.connect.errors import DataException
+from millstream.connect.data.schema import Schema, Type
+from millstream.connect.errors import DataException
 
 NAMES = {
     Type.BOOLEAN: "boolean",

@@ -13,8 +13,8 @@ from decimal import Decimal, DecimalException
 from json.encoder import encode_basestring
 from typing import Any
 
-from millrace.connect.data.java_text import java_double, java_float
-from millrace.connect.errors import DataException
+from millstream.connect.data.java_text import java_double, java_float
+from millstream.connect.errors import DataException
 
 # Python writes \u001f where Jackson writes \u001F; only these escapes contain a letter. Jackson
 # also writes a character of two surrogates as two escapes.

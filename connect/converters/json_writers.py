@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from connect.converters.json_text import INT64_END, number, number32, quoted
-from millrace.connect.data.logical import (
+from millstream.connect.data.logical import (
     days_of,
     decimal_bytes,
     milliseconds_of_day,
     timestamp_ms_of,
 )
-from millrace.connect.data.schema import (
+from millstream.connect.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -26,7 +26,7 @@ from millrace.connect.data.schema import (
     Struct,
     Type,
 )
-from millrace.connect.errors import DataException
+from millstream.connect.errors import DataException
 
 Write = Callable[[Any], str]
 BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}

@@ -7,7 +7,7 @@ SimpleDateFormat: 2026-13-01 is January of 2027.
 import datetime
 import re
 
-from millrace.connect.data.schema import Schema, SchemaAndValue
+from millstream.connect.data.schema import Schema, SchemaAndValue
 
 _DATE = r"(\d+)-(\d+)-(\d+)"
 _TIME = r"(\d+):(\d+):(\d+)\.(\d+)Z"

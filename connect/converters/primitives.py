@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from connect.converters.settings import RecordConverter, converter_config
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Width
-from millrace.connect.config.types import Type as ConfigType
-from millrace.connect.data.java_text import float32
-from millrace.connect.data.schema import Schema, SchemaAndValue, Type
-from millrace.connect.data.string_form import string_form
-from millrace.connect.errors import ConfigException, DataException
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Width
+from millstream.connect.config.types import Type as ConfigType
+from millstream.connect.data.java_text import float32
+from millstream.connect.data.schema import Schema, SchemaAndValue, Type
+from millstream.connect.data.string_form import string_form
+from millstream.connect.errors import ConfigException, DataException
 
 # Java writes these encodings big-endian, and reads them so if there is no byte order mark. Python
 # uses the byte order of the machine.

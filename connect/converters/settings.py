@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Type
-from millrace.connect.config.validators import ValidString
-from millrace.connect.data.records import NO_HEADERS, Headers
-from millrace.connect.data.schema import Schema, SchemaAndValue
-from millrace.connect.plugins import Converter, HeaderConverter
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Type
+from millstream.connect.config.validators import ValidString
+from millstream.connect.data.records import NO_HEADERS, Headers
+from millstream.connect.data.schema import Schema, SchemaAndValue
+from millstream.connect.plugins import Converter, HeaderConverter
 
 TYPE_CONFIG = "converter.type"
 KAFKA_VERSION = "4.3.1"

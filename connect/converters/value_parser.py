@@ -14,11 +14,11 @@ from decimal import Decimal, DecimalException
 from typing import Any
 
 from connect.converters.moment_parser import parse_moment
-from millrace.connect.config.types import BLANKS
-from millrace.connect.data.java_text import float32
-from millrace.connect.data.logical import is_logical, scale, to_logical
-from millrace.connect.data.schema import NULL, Schema, SchemaAndValue, Type
-from millrace.connect.errors import DataException
+from millstream.connect.config.types import BLANKS
+from millstream.connect.data.java_text import float32
+from millstream.connect.data.logical import is_logical, scale, to_logical
+from millstream.connect.data.schema import NULL, Schema, SchemaAndValue, Type
+from millstream.connect.errors import DataException
 
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:\\.|[^\\:,{}\[\]"]|\\\Z)+', re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,10}))?")

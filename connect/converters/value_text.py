@@ -11,10 +11,10 @@ import decimal
 from collections.abc import Iterable
 from typing import Any
 
-from millrace.connect.data.logical import MS_PER_DAY, timestamp_ms_of
-from millrace.connect.data.schema import Schema, Struct
-from millrace.connect.data.string_form import string_form
-from millrace.connect.errors import DataException
+from millstream.connect.data.logical import MS_PER_DAY, timestamp_ms_of
+from millstream.connect.data.schema import Schema, Struct
+from millstream.connect.data.string_form import string_form
+from millstream.connect.errors import DataException
 
 
 def value_text(schema: Schema | None, value: Any, *, is_embedded: bool = False) -> str:

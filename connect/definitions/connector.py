@@ -9,9 +9,9 @@ from connect.errors.tolerance import GROUP as ERROR_GROUP
 from connect.errors.tolerance import define_error_settings
 from connect.herder.restarts import DEFAULT_MAX_DELAY_MS, SETTING
 from connect.java.patterns import java_pattern
-from millrace.connect.config.config_def import ConfigDef, ConfigValue
-from millrace.connect.config.types import Importance, Type, Width
-from millrace.connect.config.validators import (
+from millstream.connect.config.config_def import ConfigDef, ConfigValue
+from millstream.connect.config.types import Importance, Type, Width
+from millstream.connect.config.validators import (
     CaseInsensitiveValidString,
     CompositeValidator,
     LambdaValidator,
@@ -22,8 +22,8 @@ from millrace.connect.config.validators import (
     Validator,
     ValidString,
 )
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import ConnectPlugin, Converter, HeaderConverter
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import ConnectPlugin, Converter, HeaderConverter
 
 COMMON: Final = "Common"
 _EXACTLY_ONCE: Final = "Exactly Once Support"

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Mapping
 
 from connect.definitions.concealing import places
-from millrace.connect.config.config_def import ConfigValue
-from millrace.connect.connectors import (
+from millstream.connect.config.config_def import ConfigValue
+from millstream.connect.connectors import (
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
     SourceConnector,

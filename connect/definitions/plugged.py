@@ -9,11 +9,11 @@ from typing import Any
 
 from connect.definitions.connector import PLUGIN_VERSION
 from connect.plugins.catalogue import PluginKind, Plugins
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Type, Width, parse_type
-from millrace.connect.config.validators import LambdaValidator
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import ConnectPlugin
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Type, Width, parse_type
+from millstream.connect.config.validators import LambdaValidator
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import ConnectPlugin
 
 Config = Mapping[str, str | None]
 

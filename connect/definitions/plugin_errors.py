@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from connect.definitions.concealing import Concealing
 from connect.herder.names import RefusalError
-from millrace.connect.errors import ConfigException, ConnectException
+from millstream.connect.errors import ConfigException, ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from connect.definitions.connector import CLASS
 from connect.definitions.validation import definition_of
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
-from millrace.connect.config.types import Type
-from millrace.connect.errors import KafkaException
+from millstream.connect.config.types import Type
+from millstream.connect.errors import KafkaException
 
 _OF_CLIENTS: Final = (
     *("sasl.jaas.config", ".password", "ssl.keystore.key", "ssl.key.pem"),

@@ -10,15 +10,15 @@ from connect.definitions.plugged import with_converters, with_plugged
 from connect.definitions.versions import check_versions, with_versions
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
-from millrace.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
-from millrace.connect.config.infos import config_infos, config_key_info, config_value_info
-from millrace.connect.connectors import (
+from millstream.connect.config.config_def import ConfigDef, ConfigKey, ConfigValue
+from millstream.connect.config.infos import config_infos, config_key_info, config_value_info
+from millstream.connect.connectors import (
     Connector,
     SinkConnector,
     SourceConnector,
 )
-from millrace.connect.errors import text_of
-from millrace.connect.plugins import ConnectPlugin
+from millstream.connect.errors import text_of
+from millstream.connect.plugins import ConnectPlugin
 
 Config = Mapping[str, str | None]
 Policy = Callable[[str], str | None]

@@ -15,9 +15,9 @@ from connect.definitions.connector import CLASS, PLUGIN_VERSION
 from connect.definitions.plugged import Offered, aliases
 from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
-from millrace.connect.config.config_def import ConfigDef, ConfigValue
-from millrace.connect.config.types import class_name
-from millrace.connect.connectors import Connector
+from millstream.connect.config.config_def import ConfigDef, ConfigValue
+from millstream.connect.config.types import class_name
+from millstream.connect.connectors import Connector
 
 Config = Mapping[str, str | None]
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.errors.tolerance import GROUP, Failure
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Type, Width, class_name
-from millrace.connect.data.records import NO_TIMESTAMP_TYPE
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Type, Width, class_name
+from millstream.connect.data.records import NO_TIMESTAMP_TYPE
 
 HEADER_PREFIX = "__connect.errors."
 PARTITION_COUNT = 1

@@ -34,10 +34,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.config.types import Importance, Type, Width
-from millrace.connect.config.validators import ValidString
-from millrace.connect.errors import ConnectException, RetriableException
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.config.types import Importance, Type, Width
+from millstream.connect.config.validators import ValidString
+from millstream.connect.errors import ConnectException, RetriableException
 
 MIN_RETRY_DELAY_MS = 300
 MAX_DOUBLINGS = 40  # 300 ms doubled forty times is beyond any setting that means something

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from connect.herder.config_records import json_bytes
 from connect.herder.names import bad_request
-from millrace.connect.connectors import SourceOffset, SourcePartition, TopicPartition
+from millstream.connect.connectors import SourceOffset, SourcePartition, TopicPartition
 
 _TOPIC: Final = "kafka_topic"
 _PARTITION: Final = "kafka_partition"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millrace.connect.connectors import SourceOffset, SourcePartition
+from millstream.connect.connectors import SourceOffset, SourcePartition
 
 
 @dataclass(slots=True, eq=False)

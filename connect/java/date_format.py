@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from millrace.connect.data.logical import MS_PER_DAY, date_from, timestamp_from
-from millrace.connect.errors import DataException
+from millstream.connect.data.logical import MS_PER_DAY, date_from, timestamp_from
+from millstream.connect.errors import DataException
 
 _MONTHS: Final = list(calendar.month_name)[1:]
 _DAYS: Final = list(calendar.day_name)

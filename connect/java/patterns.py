@@ -8,7 +8,7 @@ has, such as `\\p{Alpha}`, is refused as an invalid pattern.
 import re
 from typing import Any
 
-from millrace.connect.errors import ConfigException, DataException
+from millstream.connect.errors import ConfigException, DataException
 
 _NAMED = re.compile(r"(?<!\\)((?:\\\\)*)\(\?<(?![=!])")
 _IN_REPLACEMENT = re.compile(r"\\(.)|\$(?:(\d)|\{([A-Za-z][A-Za-z0-9]*)\})|([$\\])", re.DOTALL)

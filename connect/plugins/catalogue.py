@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any
 
-from millrace.connect.config.types import class_name
-from millrace.connect.connectors import Connector, SinkConnector, SourceConnector
-from millrace.connect.plugins import (
+from millstream.connect.config.types import class_name
+from millstream.connect.connectors import Connector, SinkConnector, SourceConnector
+from millstream.connect.plugins import (
     ConfigProvider,
     ConnectPlugin,
     Converter,

@@ -1,9 +1,9 @@
 """Finds plugins: ours, those of installed distributions, those in folders.
 
-An entry point of the group `millrace.connectors` names a class, or a module or package whose
+An entry point of the group `millstream.connectors` names a class, or a module or package whose
 plugins are meant:
 
-    [project.entry-points."millrace.connectors"]
+    [project.entry-points."millstream.connectors"]
     shop = "shop_connectors"
 
 `plugin.path` lists folders. In each, and in each of its folders that is no package (so that every
@@ -25,7 +25,7 @@ from typing import Final
 from connect.plugins import built_in
 from connect.plugins.catalogue import Plugins, kinds_of
 
-ENTRY_POINTS: Final = "millrace.connectors"
+ENTRY_POINTS: Final = "millstream.connectors"
 
 log = logging.getLogger(__name__)
 

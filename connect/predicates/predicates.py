@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from connect.java.patterns import RegexValidator, java_pattern
-from millrace.connect import ConfigDef, Importance, Predicate
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import CompositeValidator, NonEmptyString
-from millrace.connect.data.records import ConnectRecord
+from millstream.connect import ConfigDef, Importance, Predicate
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import CompositeValidator, NonEmptyString
+from millstream.connect.data.records import ConnectRecord
 
 _PACKAGE = "org.apache.kafka.connect.transforms.predicates"
 _HEADER = ConfigDef().define(

@@ -26,7 +26,7 @@ from connect.worker.calling import Caller
 from connect.worker.client_settings import CONSUMER_DEFAULTS
 from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import Reader
-from millrace.connect.connectors import SourceConnector
+from millstream.connect.connectors import SourceConnector
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from connect.converters.json_converter import JsonConverter
 from connect.converters.json_schema_form import NAMES
 from connect.definitions.concealing import Concealing
-from millrace.connect.config.types import class_name
-from millrace.connect.data.records import ConnectRecord, SourceRecord
-from millrace.connect.data.schema import Schema, Type
+from millstream.connect.config.types import class_name
+from millstream.connect.data.records import ConnectRecord, SourceRecord
+from millstream.connect.data.schema import Schema, Type
 
 TEXT_LIMIT: Final = 2_000
 """Characters of one value that are shown."""

@@ -14,7 +14,7 @@ from connect.java.patterns import java_pattern
 from connect.preview.limits import RECORDS, Ended, Seen
 from connect.preview.way import Way
 from connect.worker.subscription import matching
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 _ASKING_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.2

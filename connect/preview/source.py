@@ -14,8 +14,8 @@ from connect.preview.way import Way
 from connect.worker.boundaries import ConnectorBoundary, boundary_of
 from connect.worker.calling import Caller
 from connect.worker.offset_store import Reader
-from millrace.connect.connectors import SourceConnector, SourceTask
-from millrace.connect.errors import RetriableException
+from millstream.connect.connectors import SourceConnector, SourceTask
+from millstream.connect.errors import RetriableException
 
 _IDLE_SECONDS: Final = 0.02
 

@@ -14,8 +14,8 @@ from connect.worker.environment import Environment
 from connect.worker.plugging import Converters, converters_of, stages_of
 from connect.worker.plugging import Stage as Transforming
 from connect.worker.reporting import timestamp_type
-from millrace.connect.config.types import class_name
-from millrace.connect.data.records import (
+from millstream.connect.config.types import class_name
+from millstream.connect.data.records import (
     NO_HEADERS,
     ConnectRecord,
     Header,

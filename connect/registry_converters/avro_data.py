@@ -8,8 +8,8 @@ reading, so their values stay the stored numbers and strings.
 from typing import Any, Final
 
 from connect.registry_converters.avro_schema import UNION
-from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.schema import Type
+from millstream.connect import DataException, Schema, Struct
+from millstream.connect.data.schema import Type
 
 _KEPT: Final = {"decimal", "date", "time-millis", "timestamp-millis"}
 

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.logical import from_logical, scale_of
-from millrace.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
-from millrace.connect.errors import SchemaBuilderException
+from millstream.connect import DataException, Schema, Struct
+from millstream.connect.data.logical import from_logical, scale_of
+from millstream.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
+from millstream.connect.errors import SchemaBuilderException
 
 log = logging.getLogger(__name__)
 
@@ -394,7 +394,7 @@ def _decimal(avro: Mapping[str, Any]) -> Schema | None:
 
 def default_of(schema: Schema, value: Any) -> Any:
     """Return the default that Avro's JSON describes; raise DataException."""
-    from millrace.connect.data.logical import to_logical
+    from millstream.connect.data.logical import to_logical
 
     if value is None:
         return None

@@ -18,7 +18,7 @@ from connect.registry_converters.registry import (
     registry_config,
     unframed,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigValue,
     Converter,
@@ -27,10 +27,10 @@ from millrace.connect import (
     Importance,
     Schema,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import CaseInsensitiveValidString
-from millrace.connect.data.records import NO_HEADERS
-from millrace.connect.data.schema import NULL, SchemaAndValue
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import CaseInsensitiveValidString
+from millstream.connect.data.records import NO_HEADERS
+from millstream.connect.data.schema import NULL, SchemaAndValue
 
 _CONFIG: Final = registry_config().define(
     "decimal.format",

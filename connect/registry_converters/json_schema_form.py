@@ -9,9 +9,9 @@ is optional.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from millrace.connect import DataException, Schema
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
-from millrace.connect.errors import SchemaBuilderException
+from millstream.connect import DataException, Schema
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+from millstream.connect.errors import SchemaBuilderException
 
 _KINDS: Final = {
     Type.INT8: "integer",

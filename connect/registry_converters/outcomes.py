@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from connect.outcomes import Outcomes, Setting, refused, same, warned
-from millrace.connect import ConfigDef, ConfigValue
+from millstream.connect import ConfigDef, ConfigValue
 
 log = logging.getLogger(__name__)
 

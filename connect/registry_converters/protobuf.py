@@ -19,7 +19,7 @@ from connect.registry_converters.registry import (
     registry_config,
     unframed,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigValue,
     Converter,
@@ -28,9 +28,9 @@ from millrace.connect import (
     Importance,
     Schema,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.data.records import NO_HEADERS
-from millrace.connect.data.schema import NULL, SchemaAndValue
+from millstream.connect.config.types import Type
+from millstream.connect.data.records import NO_HEADERS
+from millstream.connect.data.schema import NULL, SchemaAndValue
 
 _CONFIG: Final = registry_config().define(
     "optional.for.nullables",

@@ -7,9 +7,9 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 
 from connect.registry_converters.protobuf_schema import is_map
-from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.logical import decimal_bytes, decimal_of, scale_of
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+from millstream.connect import DataException, Schema, Struct
+from millstream.connect.data.logical import decimal_bytes, decimal_of, scale_of
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _NANOS_OF_MS: Final = 1_000_000

@@ -18,8 +18,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.type import date_pb2, timeofday_pb2
 
-from millrace.connect import DataException, Schema
-from millrace.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
+from millstream.connect import DataException, Schema
+from millstream.connect.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Type
 
 TAG: Final = "io.confluent.connect.protobuf.Tag"
 """The schema parameter with the field's Protobuf number, if it differs from its position."""

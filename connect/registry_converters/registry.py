@@ -6,11 +6,11 @@ from struct import Struct as Layout
 from typing import Any, Final, NamedTuple, TypeVar
 
 from connect.converters.settings import converter_config
-from millrace.connect import ConfigDef, ConfigException, DataException, Importance
-from millrace.connect.config.types import Password, Type
-from millrace.connect.config.validators import ValidList, ValidString
-from millrace.connect.errors import RetriableException, SerializationException
-from millrace.security.translation import ClientSettingsError, librdkafka_security
+from millstream.connect import ConfigDef, ConfigException, DataException, Importance
+from millstream.connect.config.types import Password, Type
+from millstream.connect.config.validators import ValidList, ValidString
+from millstream.connect.errors import RetriableException, SerializationException
+from millstream.security.translation import ClientSettingsError, librdkafka_security
 
 _HEADER: Final = Layout(">BI")
 _MAX_SCHEMAS: Final = 1000

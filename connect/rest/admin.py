@@ -23,7 +23,7 @@ from connect.rest.metrics import ConnectMetrics
 from connect.rest.page import page_response
 from connect.worker import loggers
 from connect.worker.client_settings import librdkafka_settings
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _CLUSTER_ID_SECONDS: Final = 5.0
 
 def _version() -> str:
     try:
-        return version("millrace")
+        return version("millstream")
     except PackageNotFoundError:
         return "unknown"
 
@@ -75,7 +75,7 @@ class Admin:
         if self._cluster_id is None:
             self._cluster_id = await asyncio.to_thread(self._ask_cluster_id)
         return answer(
-            {"version": _version(), "commit": "millrace", "kafka_cluster_id": self._cluster_id}
+            {"version": _version(), "commit": "millstream", "kafka_cluster_id": self._cluster_id}
         )
 
     def _ask_cluster_id(self) -> str | None:

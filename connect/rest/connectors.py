@@ -16,8 +16,8 @@ from connect.herder.config_records import Config, RestartRequest
 from connect.herder.names import RefusalError, TargetState, TaskId, bad_request, not_found
 from connect.rest.bodies import answer, config_of, flag, object_body
 from connect.rest.desk import Desk
-from millrace.connect.config.types import BLANKS
-from millrace.connect.errors import ConfigException
+from millstream.connect.config.types import BLANKS
+from millstream.connect.errors import ConfigException
 
 _FIELDS: Final = ("name", "config", "initial_state")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,9}")

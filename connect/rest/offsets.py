@@ -10,7 +10,7 @@ from connect.herder.offsets import Offsets, read_offsets
 from connect.rest.bodies import answer, json_body
 from connect.rest.desk import Desk
 from connect.worker.offset_requests import change_offsets, shown_offsets
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 
 class ConnectorOffsets:

@@ -44,7 +44,7 @@ Counts = dict[str, Any]
 
 def page_response(is_ready: bool) -> web.Response:
     """Return the page."""
-    links = navigation(parse_neighbours(os.environ.get("MILLRACE_NEIGHBOURS", "")), "connect")
+    links = navigation(parse_neighbours(os.environ.get("MILLSTREAM_NEIGHBOURS", "")), "connect")
     text = (_PAGE / "index.html").read_text(encoding="utf-8")
     text = text.replace("<!-- navigation -->", links)
     text = text.replace("<!-- badge -->", badge(() if is_ready else ("its cluster",)))

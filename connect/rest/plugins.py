@@ -10,9 +10,9 @@ from connect.plugins.catalogue import PluginKind
 from connect.preview.run import Previews
 from connect.rest.bodies import answer, config_of, flag, object_body
 from connect.rest.desk import Desk
-from millrace.connect.config.infos import config_key_info
-from millrace.connect.config.types import class_name
-from millrace.connect.connectors import SinkConnector, SourceConnector
+from millstream.connect.config.infos import config_key_info
+from millstream.connect.config.types import class_name
+from millstream.connect.connectors import SinkConnector, SourceConnector
 
 _CONNECTORS = (PluginKind.SINK, PluginKind.SOURCE)
 _SHOWN = (

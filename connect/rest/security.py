@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from connect.worker.client_settings import with_prefix
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConfigException
-from millrace.security.http_server import OPEN, SERVER_SETTINGS, HttpSecurity, of_settings
-from millrace.security.translation import ClientSettingsError
+from millstream.connect.errors import ConfigException
+from millstream.security.http_server import OPEN, SERVER_SETTINGS, HttpSecurity, of_settings
+from millstream.security.translation import ClientSettingsError
 
 _PREFIX: Final = "listeners.https."
 

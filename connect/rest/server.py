@@ -31,7 +31,7 @@ from connect.worker.distributed import Cluster
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import TooLargeError
 from connect.worker.worker import Worker
-from millrace.connect.errors import ConfigException, ConnectException
+from millstream.connect.errors import ConfigException, ConnectException
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class RestServer:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._is_allowed(request):
             denied = refusal(401, "User cannot access the resource.")
-            denied.headers["WWW-Authenticate"] = 'Basic realm="millrace connect"'
+            denied.headers["WWW-Authenticate"] = 'Basic realm="millstream connect"'
             return denied
         try:
             return await handler(request)

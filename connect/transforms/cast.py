@@ -27,15 +27,15 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import ConfigDef, ConfigException, DataException, Importance, Schema, Struct
-from millrace.connect.config import types
-from millrace.connect.config.validators import LambdaValidator
-from millrace.connect.data.java_text import float32
-from millrace.connect.data.logical import from_logical
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import DECIMAL, SchemaAndValue, Type
-from millrace.connect.data.string_form import string_form
-from millrace.connect.errors import text_of
+from millstream.connect import ConfigDef, ConfigException, DataException, Importance, Schema, Struct
+from millstream.connect.config import types
+from millstream.connect.config.validators import LambdaValidator
+from millstream.connect.data.java_text import float32
+from millstream.connect.data.logical import from_logical
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import DECIMAL, SchemaAndValue, Type
+from millstream.connect.data.string_form import string_form
+from millstream.connect.errors import text_of
 
 _PURPOSE = "cast types"
 _OUTPUT = tuple(one for one in Type if one.is_primitive and one is not Type.BYTES)

@@ -21,7 +21,7 @@ from connect.transforms.schema_metadata import (
     ValueToKey,
 )
 from connect.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue
-from millrace.connect import Transformation
+from millstream.connect import Transformation
 
 TRANSFORMS: Final[tuple[type[Transformation[Any]], ...]] = (
     CastKey,

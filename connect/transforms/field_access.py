@@ -15,10 +15,10 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import ConfigDef, DataException, Importance, Schema, Struct
-from millrace.connect.config.types import Type
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
+from millstream.connect import ConfigDef, DataException, Importance, Schema, Struct
+from millstream.connect.config.types import Type
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
 
 _EXTRACT = with_syntax_setting(
     with_null_setting(

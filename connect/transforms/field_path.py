@@ -7,9 +7,9 @@ dot stands between backticks; a backtick before a dot inside of that name is esc
 from typing import Any
 
 from connect.transforms.parts import required_map, required_struct
-from millrace.connect import ConfigDef, ConfigException, Field, Importance, Schema, Struct
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import CaseInsensitiveValidString
+from millstream.connect import ConfigDef, ConfigException, Field, Importance, Schema, Struct
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import CaseInsensitiveValidString
 
 SYNTAX_VERSION = "field.syntax.version"
 _PURPOSE = "nested field access"

@@ -15,11 +15,11 @@ from connect.transforms.parts import (
     required_map,
     required_struct,
 )
-from millrace.connect import ConfigDef, DataException, Importance, Schema, Struct
-from millrace.connect.config import types
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue, Type
-from millrace.connect.errors import SchemaBuilderException
+from millstream.connect import ConfigDef, DataException, Importance, Schema, Struct
+from millstream.connect.config import types
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue, Type
+from millstream.connect.errors import SchemaBuilderException
 
 _PURPOSE = "flattening"
 _CONFIG = ConfigDef().define(

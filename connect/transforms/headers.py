@@ -18,7 +18,7 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     DataException,
@@ -27,15 +27,15 @@ from millrace.connect import (
     Struct,
     Transformation,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import (
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import (
     LambdaValidator,
     NonNullValidator,
     ValidList,
     ValidString,
 )
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
 
 
 def _check_not_empty(name: str, value: Any) -> None:

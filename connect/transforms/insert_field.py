@@ -17,7 +17,7 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     DataException,
@@ -26,11 +26,11 @@ from millrace.connect import (
     SinkRecord,
     Struct,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.data.logical import timestamp_from
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
-from millrace.connect.errors import SchemaBuilderException
+from millstream.connect.config.types import Type
+from millstream.connect.data.logical import timestamp_from
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
+from millstream.connect.errors import SchemaBuilderException
 
 _PURPOSE = "field insertion"
 _OPTIONALITY = " A trailing ! makes it a required field, a trailing ? (or nothing) an optional one."

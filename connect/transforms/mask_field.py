@@ -17,13 +17,13 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import ConfigDef, DataException, Importance, Schema, Struct
-from millrace.connect.config import types
-from millrace.connect.config.validators import NonEmptyString, ValidList
-from millrace.connect.data.java_text import float32
-from millrace.connect.data.logical import date_from, time_from, timestamp_from
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue, Type
+from millstream.connect import ConfigDef, DataException, Importance, Schema, Struct
+from millstream.connect.config import types
+from millstream.connect.config.validators import NonEmptyString, ValidList
+from millstream.connect.data.java_text import float32
+from millstream.connect.data.logical import date_from, time_from, timestamp_from
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue, Type
 
 _PURPOSE = "mask fields"
 _CONFIG = with_null_setting(

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from millrace.connect import ConfigDef, DataException, Importance, Schema, Struct, Transformation
-from millrace.connect.config.types import Type
-from millrace.connect.data import schema
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
+from millstream.connect import ConfigDef, DataException, Importance, Schema, Struct, Transformation
+from millstream.connect.config.types import Type
+from millstream.connect.data import schema
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 REPLACE_NULL = "replace.null.with.default"

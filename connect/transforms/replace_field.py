@@ -16,12 +16,12 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import ConfigDef, ConfigException, Importance, Schema, Struct
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import LambdaValidator, ValidList
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
-from millrace.connect.errors import SchemaBuilderException, text_of
+from millstream.connect import ConfigDef, ConfigException, Importance, Schema, Struct
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import LambdaValidator, ValidList
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
+from millstream.connect.errors import SchemaBuilderException, text_of
 
 _PURPOSE = "field replacement"
 

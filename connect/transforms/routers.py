@@ -7,15 +7,15 @@ from typing import Any
 from connect.java.date_format import DateFormat
 from connect.java.patterns import RegexValidator, java_pattern, replaced_first
 from connect.transforms.parts import PACKAGE, PartTransformation
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     DataException,
     Importance,
     Transformation,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.data.records import ConnectRecord
+from millstream.connect.config.types import Type
+from millstream.connect.data.records import ConnectRecord
 
 _REGEX = (
     ConfigDef()

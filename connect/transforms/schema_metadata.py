@@ -16,7 +16,7 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     DataException,
@@ -25,10 +25,10 @@ from millrace.connect import (
     Struct,
     Transformation,
 )
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import ValidList
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import SchemaAndValue
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import ValidList
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import SchemaAndValue
 
 _METADATA = with_null_setting(
     ConfigDef()

@@ -20,7 +20,7 @@ from connect.transforms.parts import (
     required_struct,
     with_null_setting,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConnectException,
@@ -29,9 +29,9 @@ from millrace.connect import (
     Schema,
     Struct,
 )
-from millrace.connect.config import types
-from millrace.connect.config.validators import ValidString
-from millrace.connect.data.logical import (
+from millstream.connect.config import types
+from millstream.connect.config.validators import ValidString
+from millstream.connect.data.logical import (
     MS_PER_DAY,
     date_from,
     days_of,
@@ -40,8 +40,8 @@ from millrace.connect.data.logical import (
     timestamp_from,
     timestamp_ms_of,
 )
-from millrace.connect.data.records import ConnectRecord
-from millrace.connect.data.schema import DATE, TIME, TIMESTAMP, SchemaAndValue, Type
+from millstream.connect.data.records import ConnectRecord
+from millstream.connect.data.schema import DATE, TIME, TIMESTAMP, SchemaAndValue, Type
 
 _PURPOSE = "converting timestamp formats"
 _CONFIG = with_null_setting(

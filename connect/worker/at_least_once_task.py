@@ -15,9 +15,9 @@ from connect.errors.tolerance import Stage
 from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
 from connect.worker.source_task import Message, SourceParts, SourceWork, key_of
 from connect.worker.task_thread import TaskCounts, TaskThread
-from millrace.connect.connectors import SourceOffset, SourcePartition
-from millrace.connect.data.records import SourceRecord
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SourceOffset, SourcePartition
+from millstream.connect.data.records import SourceRecord
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Protocol
 
 from connect.definitions.exactly_once import BOUNDARY, INTERVAL
-from millrace.connect.data.records import SourceRecord
-from millrace.connect.errors import ConnectException
+from millstream.connect.data.records import SourceRecord
+from millstream.connect.errors import ConnectException
 
 
 class Ending(Enum):

@@ -13,9 +13,9 @@ from connect.worker.calling import Caller
 from connect.worker.environment import Environment, filled
 from connect.worker.kafka_offset_store import OffsetsWhenAsked
 from connect.worker.offset_store import Reader
-from millrace.connect.config.types import class_name
-from millrace.connect.connectors import Connector, SinkConnector
-from millrace.connect.errors import ConnectException
+from millstream.connect.config.types import class_name
+from millstream.connect.connectors import Connector, SinkConnector
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from common.kafka.brokers import find_coordinator
 from common.process.tasks import spawn
 from connect.clock import now_ms
 from connect.worker.aiokafka_settings import aiokafka_settings
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 log = logging.getLogger(__name__)
 

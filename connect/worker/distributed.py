@@ -31,8 +31,8 @@ from connect.worker.membership import Membership
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import LogTopic
 from connect.worker.worker import Worker
-from millrace.connect.errors import ConnectException
-from millrace.security.http_server import OPEN, HttpSecurity
+from millstream.connect.errors import ConnectException
+from millstream.security.http_server import OPEN, HttpSecurity
 
 log = logging.getLogger(__name__)
 

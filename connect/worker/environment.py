@@ -21,9 +21,9 @@ from connect.worker.offset_store import OffsetStore
 from connect.worker.override_policy import require_harmless
 from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import ConfigProvider
-from millrace.security.jaas import ALLOWED_URLS
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import ConfigProvider
+from millstream.security.jaas import ALLOWED_URLS
 
 Config = Mapping[str, str | None]
 

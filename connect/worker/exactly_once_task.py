@@ -26,9 +26,9 @@ from connect.worker.source_task import (
 )
 from connect.worker.task_thread import TaskCounts, TaskThread
 from connect.worker.transactions import begin_transactions, insist
-from millrace.connect.connectors import RecordMetadata, SourceOffset, SourcePartition
-from millrace.connect.data.records import SourceRecord
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import RecordMetadata, SourceOffset, SourcePartition
+from millstream.connect.data.records import SourceRecord
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from connect.herder.names import ElsewhereError, RefusalError, TaskId, conflict
 from connect.worker.client_settings import TRANSACTION_DEFAULTS
 from connect.worker.transactions import begin_transactions, transactional_id
 from connect.worker.worker import Worker
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 
 from common.kafka.brokers import find_coordinator
 from connect.worker.aiokafka_settings import aiokafka_settings
-from millrace.connect.connectors import TopicPartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import TopicPartition
+from millstream.connect.errors import ConnectException
 
 _RETRY_SECONDS: Final = 0.1
 

@@ -17,8 +17,8 @@ from connect.worker.client_settings import librdkafka_settings, with_prefix
 from connect.worker.environment import Environment
 from connect.worker.offset_store import Entries, OffsetStore
 from connect.worker.topic_log import Entry, LogTopic, Positions, TopicLog
-from millrace.connect.connectors import SourcePartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SourcePartition
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

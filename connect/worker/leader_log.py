@@ -21,7 +21,7 @@ from connect.worker.kafka_logs import LoopLog, entries_of
 from connect.worker.topic_log import LARGEST_BYTES, Entry, LogTopic, Positions, not_written
 from connect.worker.transactions import begin_transactions
 from connect.worker.worker import Record
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from connect.herder.herder import Assignment, Herder
 from connect.herder.names import TaskId
 from connect.worker.group_client import GroupClient, Joined
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

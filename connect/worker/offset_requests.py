@@ -26,8 +26,8 @@ from connect.worker.environment import Environment, filled
 from connect.worker.group_offsets import committed_offsets
 from connect.worker.kafka_offset_store import offsets_of
 from connect.worker.offset_store import OffsetStore
-from millrace.connect.connectors import SinkConnector, SourceConnector, TopicPartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SinkConnector, SourceConnector, TopicPartition
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from connect.herder.offset_file import OffsetFileError, decode_offset_file, encode_offset_file
 from connect.herder.offsets import OffsetState
-from millrace.connect.connectors import SourceOffset, SourcePartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SourceOffset, SourcePartition
+from millstream.connect.errors import ConnectException
 
 Entries = Sequence[tuple[SourcePartition, SourceOffset | None]]
 

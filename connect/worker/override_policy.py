@@ -5,7 +5,7 @@ from typing import Final
 
 from connect.local_files import require_files
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 _PRINCIPAL: Final = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 _RUN_PROGRAMS: Final = frozenset(

@@ -11,7 +11,7 @@ from typing import Final
 
 from connect.definitions.concealing import Concealing
 from connect.herder.names import TaskId
-from millrace.connect.connectors import TaskMetric
+from millstream.connect.connectors import TaskMetric
 
 log = logging.getLogger(__name__)
 

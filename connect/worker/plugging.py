@@ -9,8 +9,8 @@ from connect.definitions.plugged import NEGATE, PREDICATE, aliases
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.worker.client_settings import with_prefix
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import Converter, HeaderConverter, Predicate, Transformation
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import Converter, HeaderConverter, Predicate, Transformation
 
 Config = Mapping[str, str | None]
 

@@ -20,9 +20,9 @@ from connect.errors.dead_letters import (
 from connect.errors.tolerance import ErrorCounts, ErrorSettings, Failure
 from connect.herder.names import TaskId
 from connect.worker.topics import TopicGroup, create_topic
-from millrace.connect.connectors import TopicPartition
-from millrace.connect.data.records import SourceRecord
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import TopicPartition
+from millstream.connect.data.records import SourceRecord
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

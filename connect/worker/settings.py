@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from connect.local_files import SETTING as ALLOWED_DIRECTORIES
 from connect.worker.client_settings import with_prefix
-from millrace.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
-from millrace.connect.config.types import Importance, Type
-from millrace.connect.config.validators import (
+from millstream.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
+from millstream.connect.config.types import Importance, Type
+from millstream.connect.config.validators import (
     CaseInsensitiveValidString,
     ListSize,
     Range,
     ValidString,
 )
-from millrace.security.translation import is_security
+from millstream.security.translation import is_security
 
 _Setting = tuple[str, Type, Any, str]
 

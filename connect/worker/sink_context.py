@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from connect.errors.tolerance import Stage
 from connect.worker.reporting import SinkReport
 from connect.worker.steps import Steps
-from millrace.connect.connectors import ErrantRecordReporter, TopicPartition
-from millrace.connect.data.records import SinkRecord
-from millrace.connect.errors import IllegalWorkerStateException
+from millstream.connect.connectors import ErrantRecordReporter, TopicPartition
+from millstream.connect.data.records import SinkRecord
+from millstream.connect.errors import IllegalWorkerStateException
 
 
 class _Reporter:

@@ -23,9 +23,9 @@ from connect.worker.sink_context import SinkContext
 from connect.worker.steps import SKIPPED, Steps
 from connect.worker.subscription import Subscription
 from connect.worker.task_thread import TaskCounts, TaskThread
-from millrace.connect.connectors import SinkTask, TopicPartition
-from millrace.connect.data.records import NO_HEADERS, Header, Headers, SinkRecord
-from millrace.connect.errors import ConnectException, RetriableException
+from millstream.connect.connectors import SinkTask, TopicPartition
+from millstream.connect.data.records import NO_HEADERS, Header, Headers, SinkRecord
+from millstream.connect.errors import ConnectException, RetriableException
 
 log = logging.getLogger(__name__)
 

@@ -22,14 +22,14 @@ from connect.worker.plugging import Stage as Transforming
 from connect.worker.steps import SKIPPED, Steps
 from connect.worker.task_thread import TaskCounts, TaskThread
 from connect.worker.topics import TopicCreation
-from millrace.connect.connectors import (
+from millstream.connect.connectors import (
     RecordMetadata,
     SourcePartition,
     SourceTask,
     TransactionContext,
 )
-from millrace.connect.data.records import SourceRecord
-from millrace.connect.errors import ConnectException, RetriableException
+from millstream.connect.data.records import SourceRecord
+from millstream.connect.errors import ConnectException, RetriableException
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from connect.worker.environment import environment_of
 from connect.worker.offset_store import FileOffsetStore
 from connect.worker.settings import WorkerSettings
 from connect.worker.worker import MemoryLog, Worker
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 
 def standalone_worker(settings: WorkerSettings, plugins: Plugins, worker_id: str) -> Worker:

@@ -11,7 +11,7 @@ from connect.errors.tolerance import ErrorCounts
 from connect.herder.names import TaskId
 from connect.worker.calling import Caller
 from connect.worker.departures import Member
-from millrace.connect.connectors import TaskMetric
+from millstream.connect.connectors import TaskMetric
 
 log = logging.getLogger(__name__)
 

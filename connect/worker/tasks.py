@@ -28,7 +28,7 @@ from connect.worker.subscription import Subscription
 from connect.worker.task_thread import TaskCounts, TaskThread, Work
 from connect.worker.topics import TopicCreation, topic_groups
 from connect.worker.transactions import transactional_id
-from millrace.connect.connectors import SinkTask, SourceTask
+from millstream.connect.connectors import SinkTask, SourceTask
 
 _MAX_POLL_RECORDS: Final = 500
 _MAX_POLL_SETTING: Final = "consumer.override.max.poll.records"

@@ -34,7 +34,7 @@ from connect.worker.client_settings import (
     PRODUCER_DEFAULTS,
 )
 from connect.worker.topics import TopicGroup, create_topic
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

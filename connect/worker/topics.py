@@ -17,7 +17,7 @@ from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.plugged import aliases
 from connect.java.patterns import java_pattern
 from connect.worker.client_settings import with_prefix
-from millrace.connect.errors import ConfigException, ConnectException
+from millstream.connect.errors import ConfigException, ConnectException
 
 PREFIX: Final = "topic.creation."
 _DEFAULT: Final = "default"

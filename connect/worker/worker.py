@@ -23,7 +23,7 @@ from connect.worker.environment import Environment
 from connect.worker.isolation.process_work import process_work_maker
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
 from connect.worker.tasks import work_maker
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

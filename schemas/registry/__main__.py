@@ -13,11 +13,11 @@ from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.tasks import spawn
-from millrace.command_parser import CommandParser, DefaultsHelpFormatter
-from millrace.ending import run_until_closed
-from millrace.security import access
-from millrace.security.http_server import add_http_option, http_security
-from millrace.security.translation import ClientSettingsError
+from millstream.command_parser import CommandParser, DefaultsHelpFormatter
+from millstream.ending import run_until_closed
+from millstream.security import access
+from millstream.security.http_server import add_http_option, http_security
+from millstream.security.translation import ClientSettingsError
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app
@@ -28,39 +28,39 @@ log = logging.getLogger("schemas.registry")
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = CommandParser(
-        prog="millrace registry",
+        prog="millstream registry",
         description="Serve the schema registry over HTTP, with Confluent's calls, until SIGTERM. "
         "Schemas are kept in topic _schemas.",
-        epilog="Most options are also environment variables: MILLRACE_HTTP_PORT, and so on.",
+        epilog="Most options are also environment variables: MILLSTREAM_HTTP_PORT, and so on.",
         examples=[
-            "millrace registry --bootstrap-servers localhost:9092",
-            "millrace registry --http-port 8181 --compatibility-level FULL",
+            "millstream registry --bootstrap-servers localhost:9092",
+            "millstream registry --http-port 8181 --compatibility-level FULL",
         ],
         formatter_class=DefaultsHelpFormatter,
     )
     environment = os.environ
     parser.add_argument(
         "--bootstrap-servers",
-        default=environment.get("MILLRACE_BOOTSTRAP_SERVERS", "127.0.0.1:9092"),
+        default=environment.get("MILLSTREAM_BOOTSTRAP_SERVERS", "127.0.0.1:9092"),
         help="host:port of Kafka, or a list with commas",
     )
     access.add_option(parser, environment)
     add_http_option(parser, environment)
     parser.add_argument(
         "--http-host",
-        default=environment.get("MILLRACE_HTTP_HOST", "127.0.0.1"),
+        default=environment.get("MILLSTREAM_HTTP_HOST", "127.0.0.1"),
         help="address to serve HTTP on",
     )
     parser.add_argument(
         "--http-port",
         type=int,
-        default=environment.get("MILLRACE_HTTP_PORT", "8081"),
+        default=environment.get("MILLSTREAM_HTTP_PORT", "8081"),
         help="port to serve HTTP on; 0 takes a free one",
     )
     parser.add_argument(
         "--replication-factor",
         type=int,
-        default=environment.get("MILLRACE_REPLICATION_FACTOR", "3"),
+        default=environment.get("MILLSTREAM_REPLICATION_FACTOR", "3"),
         help="replicas of topic _schemas; fewer where brokers are fewer",
     )
     parser.add_argument(
@@ -69,12 +69,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--neighbours",
-        default=environment.get("MILLRACE_NEIGHBOURS", ""),
+        default=environment.get("MILLSTREAM_NEIGHBOURS", ""),
         help="servers to link to: name=http://..., with commas between",
     )
     parser.add_argument(
         "--allowed-hosts",
-        default=environment.get("MILLRACE_ALLOWED_HOSTS", ""),
+        default=environment.get("MILLSTREAM_ALLOWED_HOSTS", ""),
         help="names that clients reach this server by, with commas between; *: all",
     )
     parser.add_argument(
@@ -87,7 +87,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--compatibility-level",
         choices=LEVELS,
         type=str.upper,
-        default=environment.get("MILLRACE_COMPATIBILITY_LEVEL", "BACKWARD"),
+        default=environment.get("MILLSTREAM_COMPATIBILITY_LEVEL", "BACKWARD"),
         help="holds where nothing else is set",
     )
     return _with_files(parser, parser.parse_args(arguments))
@@ -135,7 +135,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         stopped = spawn(stopping.wait())
         await asyncio.wait([ready, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not stopping.is_set():
-            line = f"millrace registry ready on {arguments.http.scheme}://{arguments.http_host}:{port}\n"
+            line = f"millstream registry ready on {arguments.http.scheme}://{arguments.http_host}:{port}\n"
             sys.stdout.write(line)
             sys.stdout.flush()
         await stopped
@@ -159,7 +159,7 @@ def main() -> int:
     try:
         asyncio.run(serve(told))
     except CannotListenError as error:
-        sys.stderr.write(f"millrace registry: {error}\n")
+        sys.stderr.write(f"millstream registry: {error}\n")
         return 1
     return 0
 

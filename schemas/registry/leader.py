@@ -25,7 +25,7 @@ from aiokafka.protocol.group import (
 )
 
 from common.kafka.brokers import find_coordinator
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from schemas.registry.records import compact_json, parse_object, read_json
 
 PROTOCOL_TYPE: Final = "sr"

@@ -27,7 +27,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record

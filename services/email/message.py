@@ -58,7 +58,7 @@ def compose(
 ) -> EmailMessage:
     """Return the mail; raise NoAddressError."""
     mail = EmailMessage(policy=policy.SMTP)
-    mail["From"] = Address("Millrace orders", addr_spec=mail_from)
+    mail["From"] = Address("Millstream orders", addr_spec=mail_from)
     mail["To"] = _recipient(contact)
     mail["Subject"] = _SUBJECTS[state].format(_line(order_id)[:_SHORT_ID])
     mail["Date"] = format_datetime(datetime.fromtimestamp(letter.occurred_at_ms / 1000, UTC))

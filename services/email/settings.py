@@ -13,7 +13,7 @@ class EmailSettings(Settings):
     mailbox: str = setting(
         "mailbox", "where mails go: a folder, or smtp://, smtp+starttls://, smtps:// user:pass@host"
     )
-    mail_from: str = setting("orders@millrace.example", "the address mails come from")
+    mail_from: str = setting("orders@millstream.example", "the address mails come from")
     batch_interval_ms: int = setting(
         250,
         "a batch is begun at most this often, unless one is full: a mail may come a moment later",

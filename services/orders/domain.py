@@ -21,7 +21,7 @@ from typing import Any
 from services.json_values import moment, money
 
 OrderEvent = dict[str, Any]
-"""An event of schema millrace.orders.OrderEvent."""
+"""An event of schema millstream.orders.OrderEvent."""
 
 
 class OrderState(StrEnum):

@@ -38,7 +38,7 @@ from services.orders.settings import OrdersSettings
 from services.orders.store import NotHeldError, StoredOrder
 from services.orders.streaming import EVENT_STREAM, PASS_ON_TIMEOUT, copy_stream, stream_order
 
-_FORWARDED = "X-Millrace-Forwarded"
+_FORWARDED = "X-Millstream-Forwarded"
 _FORWARD_MARGIN_SECONDS = 5.0
 _MOVE_GRACE_SECONDS = 2.0
 _MOVE_POLL_SECONDS = 0.05

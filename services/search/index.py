@@ -48,6 +48,6 @@ def choose_index(address: str, name: str) -> OrderIndex:
         from services.search.elasticsearch_index import ElasticsearchIndex
     except ModuleNotFoundError as error:
         raise WrongIndexError(
-            f"index: {error.name} is missing; pip install 'millrace[elasticsearch]'"
+            f"index: {error.name} is missing; pip install 'millstream[elasticsearch]'"
         ) from error
     return ElasticsearchIndex(address, name)

@@ -13,7 +13,7 @@ class SearchSettings(Settings):
     index: str = setting(
         "orders.sqlite", "a file, or Elasticsearch at http://user:password@host:9200"
     )
-    index_name: str = setting("millrace-orders", "what the index is called in Elasticsearch")
+    index_name: str = setting("millstream-orders", "what the index is called in Elasticsearch")
     batch_interval_ms: int = setting(
         250,
         "a batch is begun at most this often, unless one is full: what is found is a moment old",

@@ -15,7 +15,7 @@ from common.http.site_guard import guard_of
 from common.process.announcing import announce
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
-from millrace.ending import run_until_closed
+from millstream.ending import run_until_closed
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings
 
@@ -44,7 +44,7 @@ async def serve(settings: Settings) -> None:
 def main() -> int:
     told = read_settings(
         Settings,
-        "millrace dashboard",
+        "millstream dashboard",
         "Serve the page that shows the figures of the Spark job, until SIGTERM.",
         sys.argv[1:],
         os.environ,
@@ -53,7 +53,7 @@ def main() -> int:
     try:
         asyncio.run(serve(told))
     except CannotListenError as error:
-        sys.stderr.write(f"millrace dashboard: {error}\n")
+        sys.stderr.write(f"millstream dashboard: {error}\n")
         return 1
     return 0
 

@@ -46,7 +46,7 @@ class Feed:
         self._store = store
         self._properties: dict[str, Any] = {}
         self._metric = Gauge(
-            "millrace_dashboard_revision", "Revision of the store that is shown", registry=metrics
+            "millstream_dashboard_revision", "Revision of the store that is shown", registry=metrics
         )
 
     @property

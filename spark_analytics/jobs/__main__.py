@@ -2,7 +2,7 @@
 
 import sys
 
-from millrace.ending import run_until_closed
+from millstream.ending import run_until_closed
 from spark_analytics.jobs.application import main
 
 sys.exit(run_until_closed(main))

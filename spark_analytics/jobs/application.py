@@ -36,7 +36,7 @@ def main() -> int:
     """Run the job; return the exit status."""
     settings = read_settings(
         JobSettings,
-        "millrace spark-job",
+        "millstream spark-job",
         "Compute the exact figures of the orders with Spark, until SIGTERM.",
         sys.argv[1:],
         os.environ,
@@ -86,7 +86,7 @@ def _front_page(settings: JobSettings, stream: OrderStream) -> Handler:
         title="Spark",
         what="The streaming job: turns the pipeline's topics into the figures of the dashboard.",
         steps=[
-            Step("See what it has done.", "curl -s {origin}/metrics | grep ^millrace_analytics"),
+            Step("See what it has done.", "curl -s {origin}/metrics | grep ^millstream_analytics"),
             Step("Look at what it has stored.", f"sqlite3 -readonly {settings.store} .tables"),
         ],
         neighbours=parse_neighbours(settings.neighbours),

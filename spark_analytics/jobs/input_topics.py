@@ -4,7 +4,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from spark_analytics.jobs.topics import INPUTS
 
 _METADATA_SECONDS = 2.0

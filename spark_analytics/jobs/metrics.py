@@ -8,29 +8,29 @@ class JobMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.events = Counter("millrace_analytics_events", "Records read", registry=self.registry)
+        self.events = Counter("millstream_analytics_events", "Records read", registry=self.registry)
         self.repeated = Counter(
-            "millrace_analytics_repeated_events",
+            "millstream_analytics_repeated_events",
             "Records that had been counted before",
             registry=self.registry,
         )
         self.set_aside = Counter(
-            "millrace_analytics_set_aside", "Records that are no events", registry=self.registry
+            "millstream_analytics_set_aside", "Records that are no events", registry=self.registry
         )
         self.published = Counter(
-            "millrace_analytics_published", "Rows sent to the topic", registry=self.registry
+            "millstream_analytics_published", "Rows sent to the topic", registry=self.registry
         )
         self.restarts = Counter(
-            "millrace_analytics_query_restarts",
+            "millstream_analytics_query_restarts",
             "Starts of the query after a failure",
             registry=self.registry,
         )
         self.batch_seconds = Histogram(
-            "millrace_analytics_batch_seconds",
+            "millstream_analytics_batch_seconds",
             "Time from a micro-batch's start to its commit",
             registry=self.registry,
             buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
         )
         self.is_source_reachable = Gauge(
-            "millrace_analytics_source_reachable", "1 when Kafka answers", registry=self.registry
+            "millstream_analytics_source_reachable", "1 when Kafka answers", registry=self.registry
         )

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 

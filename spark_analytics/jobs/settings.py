@@ -13,7 +13,7 @@ class JobSettings(KafkaSettings, Settings):
 
     registry_url: str = setting("http://127.0.0.1:8081", "the schema registry")
     master: str = setting("local[2]", "Spark master: local[n], spark://..., k8s://..., yarn")
-    source_format: str = setting("millrace", "millrace, or kafka with the connector's jars")
+    source_format: str = setting("millstream", "millstream, or kafka with the connector's jars")
     replication_factor: int = setting(3, "replicas of a new topic; fewer where brokers are fewer")
     spark_conf: str = setting("", "more of Spark's own settings: name=value;name=value")
     checkpoint: str = setting("", "folder of checkpoints; default: beside the store")

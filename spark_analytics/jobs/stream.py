@@ -118,7 +118,7 @@ class OrderStream:
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         }
         started = clock.now_seconds()
-        spark = spark_session("millrace-analytics", **defaults | self._settings.spark_settings())
+        spark = spark_session("millstream-analytics", **defaults | self._settings.spark_settings())
         log.info("Spark is up after_seconds=%.1f", clock.now_seconds() - started)
         return spark
 

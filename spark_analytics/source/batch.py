@@ -12,7 +12,7 @@ from spark_analytics.source.range_reader import RangeReader
 from spark_analytics.source.ranges import group_ranges
 
 
-class MillraceBatchReader(DataSourceReader):
+class MillstreamBatchReader(DataSourceReader):
     """Spark's side of the planner and the range reader."""
 
     def __init__(self, options: SourceOptions, reader: RangeReader) -> None:

@@ -42,7 +42,7 @@ EXPECTED = {END_OF_PARTITION, *OUT_OF_RANGE}
 READER_SETTINGS = {
     # The Java client's default; librdkafka's would hide records of open transactions.
     "isolation.level": "read_uncommitted",
-    "group.id": "millrace-spark-source",
+    "group.id": "millstream-spark-source",
     # The maximum of prefetched records in a consumer between two tasks.
     "queued.max.messages.kbytes": "16384",
     "queued.min.messages": "100000",

@@ -75,7 +75,7 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
             raise OptionError(f"column `{name}` cannot be {kind.simpleString()}")
 
 
-class MillraceWriter(DataSourceArrowWriter):
+class MillstreamWriter(DataSourceArrowWriter):
     """Writes the rows of a batch query."""
 
     def __init__(self, options: SinkOptions) -> None:
@@ -86,7 +86,7 @@ class MillraceWriter(DataSourceArrowWriter):
         return WrittenRecords(write_batches(self._options, iterator))
 
 
-class MillraceStreamWriter(DataSourceStreamArrowWriter):
+class MillstreamStreamWriter(DataSourceStreamArrowWriter):
     """Writes the rows of a streaming query."""
 
     def __init__(self, options: SinkOptions) -> None:

@@ -44,7 +44,7 @@ _LOSS_CONFIRMATION_SECONDS = 1.0
 _LEAST_SECONDS_BETWEEN_ANSWERS = 0.02
 
 
-class MillraceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class MillstreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's side of the planner and the range reader."""
 
     def __init__(self, options: SourceOptions, reader: RangeReader) -> None:

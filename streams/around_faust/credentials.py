@@ -8,7 +8,7 @@ from faust.auth import (
     SSLCredentials,
 )
 
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 
 def credentials_of(kafka: KafkaAccess) -> Credentials | None:

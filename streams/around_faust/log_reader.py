@@ -14,7 +14,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50

@@ -18,7 +18,7 @@ from aiokafka.structs import TopicPartition as KafkaPartition
 
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 from streams.micro_batch import Message
 

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     """Run once; return the exit status."""
     parsed = _parser().parse_args(arguments)
     seed = parsed.seed if parsed.seed is not None else random.SystemRandom().randrange(1 << 31)
-    folder = Path(tempfile.mkdtemp(prefix="millrace-chaos-"))
+    folder = Path(tempfile.mkdtemp(prefix="millstream-chaos-"))
     console = Console(highlight=False, width=WIDTH)
     # Clients log much about a lost broker.
     logging.basicConfig(filename=folder / "clients.log")

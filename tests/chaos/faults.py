@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.chaos import schedule
 from tests.chaos.history import Key
 from tests.chaos.schedule import Fault, Target

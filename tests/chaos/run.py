@@ -15,7 +15,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from millrace.testing import BrokerFailedError, LocalCluster
+from millstream.testing import BrokerFailedError, LocalCluster
 from tests.chaos.availability import Window
 from tests.chaos.clients import (
     AiokafkaClient,

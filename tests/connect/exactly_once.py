@@ -22,7 +22,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 NAME = "numbers"
@@ -33,7 +33,7 @@ BROKER = {"group.min.session.timeout.ms": "3000"}
 POLLS = re.compile(r"^numbers_task_polls_total\{.*\} [1-9]", re.MULTILINE)
 PLUGIN = '''
 import time
-from millrace.connect import *
+from millstream.connect import *
 
 class NumbersSource(SourceConnector):
     """Counts in each of its partitions up to a limit."""

@@ -25,7 +25,7 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.connect.exactly_once import BROKER, settings_of
 from tests.lib.connect_worker import ConnectWorker, eventually
 from tests.lib.postgresql import PostgreSql

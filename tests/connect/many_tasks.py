@@ -33,9 +33,9 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millrace.cluster_layout import free_ports
-from millrace.testing import LocalBroker
-from millrace.testing.links import Links
+from millstream.cluster_layout import free_ports
+from millstream.testing import LocalBroker
+from millstream.testing.links import Links
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 TOPIC = "numbers"
@@ -52,7 +52,7 @@ LOOK_SECONDS = 0.25
 PLUGIN = '''
 import os
 import time
-from millrace.connect import *
+from millstream.connect import *
 
 class ManySource(SourceConnector):
     """Each task counts, and tells which start of it does."""

@@ -16,7 +16,7 @@ from elasticsearch import ApiError
 from elasticsearch import Elasticsearch as Client
 from pyarrow import fs, parquet
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.connect.held_values import EXACT, held_value, read_value
 from tests.connect.random_tables import Case, Table, bulk, cdc, comparable

@@ -18,7 +18,7 @@ from psycopg import sql
 from connect.converters.json_converter import JsonConverter
 from connect.converters.primitives import StringConverter
 from connect.transforms.schema_metadata import ValueToKey
-from millrace.connect import SinkRecord, SinkTask, SourceRecord, TopicPartition
+from millstream.connect import SinkRecord, SinkTask, SourceRecord, TopicPartition
 from tests.connect.held_values import ASKED, as_float32
 from tests.lib.connect_tasks import Kept, started_sink, started_source
 from tests.lib.postgresql import PostgreSql

@@ -24,7 +24,7 @@ import psycopg
 from elasticsearch import Elasticsearch as Client
 from pyarrow import parquet
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import ConnectWorker
 from tests.lib.elasticsearch_server import Elasticsearch
@@ -226,7 +226,7 @@ def walk(
 ) -> dict[str, Any]:
     """Let the load run while the parts are killed, and return what is there at the end."""
     with (
-        tempfile.TemporaryDirectory(prefix="millrace-parts-") as folder,
+        tempfile.TemporaryDirectory(prefix="millstream-parts-") as folder,
         LocalBroker() as broker,
         PostgreSql() as database,
     ):

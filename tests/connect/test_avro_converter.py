@@ -20,8 +20,8 @@ from connect.registry_converters.avro import AvroConverter
 from connect.registry_converters.avro_schema import AvroForms, avro_of, connect_of
 from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.registry import framed
-from millrace.connect import DataException, RetriableException, Schema, Struct
-from millrace.testing import LocalBroker
+from millstream.connect import DataException, RetriableException, Schema, Struct
+from millstream.testing import LocalBroker
 from tests.lib.connect_values import schemas_and_values
 from tests.lib.pipeline_processes import Program
 

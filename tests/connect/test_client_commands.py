@@ -1,4 +1,4 @@
-"""`millrace connect list`, `status`, `restart` and the others, on a real worker."""
+"""`millstream connect list`, `status`, `restart` and the others, on a real worker."""
 
 import io
 import json
@@ -12,9 +12,9 @@ import pytest
 
 from connect.__main__ import main
 from connect.client import tables
-from millrace.cluster_layout import free_ports
-from millrace.launch import program_environment
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.launch import program_environment
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ROOT, ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
@@ -144,7 +144,7 @@ def test_a_configuration_is_changed_and_replaced(run: Run, made: str, folder: Pa
     path.write_text(json.dumps({"name": made, "config": told}))
     assert run("config", made, "--file", str(path), "--json").json == {**told, "name": made}
     assert run("config", made, "--set", "topic").error == (
-        "millrace connect: --set takes SETTING=VALUE, not topic\n"
+        "millstream connect: --set takes SETTING=VALUE, not topic\n"
     )
     refused = run("config", made, "--remove", "topic")
     assert refused.status == 1
@@ -247,26 +247,26 @@ def test_the_worker_its_plugins_and_its_loggers_are_shown(run: Run) -> None:
 
 def test_what_cannot_be_done_says_why(run: Run, worker: ConnectWorker) -> None:
     assert run("status", "none") == Ran(
-        1, "", "millrace connect: No status found for connector none\n"
+        1, "", "millstream connect: No status found for connector none\n"
     )
     assert run("pause", "a/b c\0").status == 1
     assert run("create", "/no/such/file").error.endswith(
         "No such file or directory: '/no/such/file'\n"
     )
     assert run("list", at="ftp://here").error == (
-        "millrace connect: --url has to be http://host:port, not ftp://here\n"
+        "millstream connect: --url has to be http://host:port, not ftp://here\n"
     )
     refused = run("list", at=worker.worker_id)
-    assert refused == Ran(1, "", "millrace connect: User cannot access the resource.\n")
+    assert refused == Ran(1, "", "millstream connect: User cannot access the resource.\n")
     nobody = f"127.0.0.1:{next(free_ports())}"
     assert run("list", at=nobody).error == (
-        f"millrace connect: no answer from a worker at http://{nobody}: Connection refused\n"
+        f"millstream connect: no answer from a worker at http://{nobody}: Connection refused\n"
     )
     assert run("list", "--loud").status == 2
 
 
 def test_the_installed_command_asks_a_worker(worker: ConnectWorker) -> None:
-    command = [sys.executable, "-m", "millrace", "connect", "worker", "--json"]
+    command = [sys.executable, "-m", "millstream", "connect", "worker", "--json"]
     url = f"http://ann:pass%3Aword%2F1@{worker.worker_id}"
     done = subprocess.run(
         [*command, "--url", url],

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from connect.definitions.concealing import Concealing, places
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_topics import produce
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -25,7 +25,7 @@ SECRETS = {
 # The connectors that there are may be listed.
 UNSEEN = [secret for name, secret in SECRETS.items() if name != "SHOP_SOURCE"]
 PLUGINS = """
-from millrace.connect import *
+from millstream.connect import *
 
 class TellingSource(SourceConnector):
     def start(self, settings):

@@ -14,9 +14,9 @@ from connect.config_providers.providers import (
     FileConfigProvider,
 )
 from connect.config_providers.variables import Variables
-from millrace.connect.errors import ConfigException
-from millrace.connect.plugins import ConfigProvider
-from millrace.security.properties import parse_properties
+from millstream.connect.errors import ConfigException
+from millstream.connect.plugins import ConfigProvider
+from millstream.security.properties import parse_properties
 
 
 def configured(provider: ConfigProvider, **settings: str) -> ConfigProvider:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -17,7 +17,7 @@ PLUGINS = '''
 import os
 import time
 from pathlib import Path
-from millrace.connect import *
+from millstream.connect import *
 
 class LockedSource(SourceConnector):
     def task_class(self):

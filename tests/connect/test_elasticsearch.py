@@ -18,7 +18,7 @@ from connect.connectors.elasticsearch.settings import CONFIG
 from connect.connectors.elasticsearch.sink import ElasticsearchSinkConnector
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
 from connect.transforms.headers import HeaderFromValue
-from millrace.connect import (
+from millstream.connect import (
     ConfigException,
     ConnectException,
     DataException,
@@ -26,7 +26,7 @@ from millrace.connect import (
     Schema,
     Struct,
 )
-from millrace.connect.data.records import headers_of
+from millstream.connect.data.records import headers_of
 from tests.lib.busy_elasticsearch import BusyElasticsearch
 from tests.lib.connect_tasks import sink_record, started_sink
 from tests.lib.elasticsearch_server import Elasticsearch

@@ -9,7 +9,7 @@ from elasticsearch import Elasticsearch as Client
 
 from connect.connectors.elasticsearch.documents import mapping_of, missing_in
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
-from millrace.connect import Schema, Struct
+from millstream.connect import Schema, Struct
 from tests.lib.connect_tasks import sink_record, started_sink
 from tests.lib.elasticsearch_server import Elasticsearch
 

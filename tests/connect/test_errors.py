@@ -24,8 +24,8 @@ from connect.errors.tolerance import (
     Tolerance,
     define_error_settings,
 )
-from millrace.connect.config.config_def import ConfigDef
-from millrace.connect.errors import ConfigException, DataException, RetriableException
+from millstream.connect.config.config_def import ConfigDef
+from millstream.connect.errors import ConfigException, DataException, RetriableException
 
 RANDOM = random.Random(1).randrange
 AGAIN = RetriableException("not now")

@@ -14,16 +14,16 @@ from connect.worker.boundaries import (
     PollBoundary,
     boundary_of,
 )
-from millrace.connect import SourceRecord
-from millrace.connect.errors import ConnectException
-from millrace.testing import LocalBroker
+from millstream.connect import SourceRecord
+from millstream.connect.errors import ConnectException
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.connect import exactly_once_databases
 from tests.connect.exactly_once import BROKER, Reader, settings_of, walk
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 PLUGIN = '''
-from millrace.connect import *
+from millstream.connect import *
 
 class TenthsSource(SourceConnector):
     """Gives 0 to 39; commits after each tenth, and drops the tens that `drop` names."""

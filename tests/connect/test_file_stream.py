@@ -13,7 +13,7 @@ from connect.connectors.file_stream import (
     FileStreamSourceConnector,
     FileStreamSourceTask,
 )
-from millrace.connect import (
+from millstream.connect import (
     ConfigException,
     ConnectException,
     ExactlyOnceSupport,

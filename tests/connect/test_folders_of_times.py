@@ -16,7 +16,7 @@ from connect.connectors.object_store.sink import mistake_in
 from connect.connectors.object_store.times import next_end_ms
 from connect.java.joda_format import JodaFormat, begin_of_period, zone_of
 from connect.java.joda_times import time_ms_of
-from millrace.connect import DataException, Schema, Struct
+from millstream.connect import DataException, Schema, Struct
 from tests.lib.connect_tasks import sink_record
 
 ALL_LETTERS: Final = (

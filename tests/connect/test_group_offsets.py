@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from connect.worker.group_offsets import Committed, committed_offsets
-from millrace.connect.errors import ConnectException
-from millrace.testing import LocalCluster
+from millstream.connect.errors import ConnectException
+from millstream.testing import LocalCluster
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.converters.header_converter import SimpleHeaderConverter
-from millrace.connect.data.schema import Schema, Struct, Type
-from millrace.connect.errors import DataException
+from millstream.connect.data.schema import Schema, Struct, Type
+from millstream.connect.errors import DataException
 from tests.lib.connect_values import schemas_and_values
 
 CONVERTER = SimpleHeaderConverter()

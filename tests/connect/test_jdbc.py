@@ -13,7 +13,7 @@ from connect.connectors.jdbc import JdbcSinkConnector, JdbcSourceConnector
 from connect.connectors.jdbc.connection import url_of
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
 from connect.connectors.jdbc.source_settings import SOURCE_CONFIG
-from millrace.connect import ConnectException, RetriableException, Schema, Struct
+from millstream.connect import ConnectException, RetriableException, Schema, Struct
 from tests.lib.connect_tasks import (
     Kept,
     polled,

@@ -14,7 +14,7 @@ from connect.connectors.jdbc.sink_settings import SINK_CONFIG
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
 from connect.connectors.jdbc.source_settings import SOURCE_CONFIG
 from connect.connectors.jdbc.table_lists import tables_in
-from millrace.connect import ConfigException, ConnectException, RetriableException, Schema, Struct
+from millstream.connect import ConfigException, ConnectException, RetriableException, Schema, Struct
 from tests.lib.connect_tasks import Kept, polled, sink_record, started_sink, started_source
 from tests.lib.postgresql import PostgreSql
 

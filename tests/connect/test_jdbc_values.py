@@ -14,7 +14,7 @@ from connect.connectors.jdbc.connection import engine_of
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
 from connect.converters.json_converter import JsonConverter
-from millrace.connect import ConnectException, DataException, Schema, SourceRecord, Struct
+from millstream.connect import ConnectException, DataException, Schema, SourceRecord, Struct
 from tests.lib.connect_tasks import Kept, polled, sink_record, started_sink, started_source
 from tests.lib.postgresql import PostgreSql
 
@@ -301,7 +301,7 @@ def test_values_that_a_column_does_not_hold_are_refused(server: PostgreSql, tmp_
 
 def test_a_decimal_that_sqlite_would_round_is_refused(tmp_path: Path) -> None:
     url = f"jdbc:sqlite:{tmp_path / 'shop.db'}"
-    from millrace.connect import Schema, Struct
+    from millstream.connect import Schema, Struct
 
     schema = Schema.struct({"n": Schema.decimal(20)})
     task = JdbcSinkTask()

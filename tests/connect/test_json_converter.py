@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.converters.json_converter import JsonConverter
-from millrace.connect.data.schema import Schema, SchemaAndValue, Struct
-from millrace.connect.errors import ConfigException, DataException
+from millstream.connect.data.schema import Schema, SchemaAndValue, Struct
+from millstream.connect.errors import ConfigException, DataException
 from tests.lib.connect_values import schemas_and_values
 
 PLAIN = {"schemas.enable": "false"}

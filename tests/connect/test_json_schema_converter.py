@@ -10,7 +10,7 @@ from connect.converters.json_text import PLAIN, read
 from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.json_schema_form import connect_of_json, json_schema_of
 from connect.registry_converters.registry import unframed
-from millrace.connect import DataException, Schema
+from millstream.connect import DataException, Schema
 from tests.connect.test_avro_converter import NOWHERE, InMemory, comparable
 from tests.lib.connect_values import schemas_and_values
 

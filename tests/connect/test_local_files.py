@@ -16,9 +16,9 @@ from connect.connectors.object_store.sink import mistake_in
 from connect.connectors.object_store.store import Store
 from connect.local_files import allow_directories, allowed_path, file_mistakes
 from connect.worker.override_policy import require_harmless
-from millrace.connect import ConfigException
-from millrace.connect.config.types import Password
-from millrace.testing import LocalBroker
+from millstream.connect import ConfigException
+from millstream.connect.config.types import Password
+from millstream.testing import LocalBroker
 from tests.lib.connect_topics import lines, produce
 from tests.lib.connect_worker import ConnectWorker, eventually
 

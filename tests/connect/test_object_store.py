@@ -23,7 +23,7 @@ from connect.connectors.object_store.files import FileSettings, PartitionFiles
 from connect.connectors.object_store.settings import CONFIG
 from connect.connectors.object_store.sink import ObjectStoreSinkConnector
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
-from millrace.connect import (
+from millstream.connect import (
     ConfigException,
     DataException,
     RetriableException,
@@ -302,7 +302,7 @@ def test_a_real_server_that_speaks_s3(
         scheme="http",
         allow_bucket_creation=True,
     )
-    bucket = f"millrace-{random.SystemRandom().randrange(10**9)}"
+    bucket = f"millstream-{random.SystemRandom().randrange(10**9)}"
     files.create_dir(bucket)
     settings = {
         "store.url": f"http://{s3.host}",

@@ -11,8 +11,8 @@ from connect.herder.names import TaskId
 from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.own_metrics import OwnMetrics
 from connect.worker.task_thread import Control, TaskCounts
-from millrace.connect import SourceTask
-from millrace.connect.connectors import Settings, TaskMetric
+from millstream.connect import SourceTask
+from millstream.connect.connectors import Settings, TaskMetric
 
 
 class CountingTask(SourceTask):

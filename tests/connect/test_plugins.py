@@ -10,10 +10,10 @@ from connect.connectors.file_stream import FileStreamSourceConnector
 from connect.converters.json_converter import JsonConverter
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.plugins.scan import find_plugins
-from millrace.connect import SourceConnector
+from millstream.connect import SourceConnector
 
 SOURCE = """
-from millrace.connect import SourceConnector, SourceTask
+from millstream.connect import SourceConnector, SourceTask
 
 class {name}(SourceConnector):
     def task_class(self):
@@ -78,7 +78,7 @@ def test_a_distribution_says_by_an_entry_point_what_it_has(folder: Path) -> None
     about = folder / "shop-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[millrace.connectors]\nshop = shop_plugins\n")
+    (about / "entry_points.txt").write_text("[millstream.connectors]\nshop = shop_plugins\n")
     plugins = find_plugins([str(folder)])
     assert plugins.connector("ShopSource").__name__ == "ShopSource"
     with pytest.raises(LookupError):

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from connect.connectors.postgresql import source_task
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 from tests.lib.connect_tasks import Kept
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied

@@ -9,7 +9,7 @@ import pytest
 from connect.connectors.postgresql import server as reached
 from connect.connectors.postgresql.names import field_adjustment, topic_name
 from connect.connectors.postgresql.settings import CONFIG
-from millrace.connect import ConnectException, DataException, RetriableException
+from millstream.connect import ConnectException, DataException, RetriableException
 from tests.lib.connect_tasks import Kept
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.connectors.postgresql.pgoutput import message_of
-from millrace.connect import ConnectException, DataException, RetriableException, SourceRecord
+from millstream.connect import ConnectException, DataException, RetriableException, SourceRecord
 from tests.lib.connect_tasks import Kept
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied

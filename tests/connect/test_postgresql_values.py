@@ -16,7 +16,7 @@ from connect.connectors.postgresql.literals import elements_of, pairs_of
 from connect.connectors.postgresql.types import Type
 from connect.connectors.postgresql.values import Modes, codec_of
 from connect.converters.json_converter import JsonConverter
-from millrace.connect import DataException, SourceRecord, Struct
+from millstream.connect import DataException, SourceRecord, Struct
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied
 

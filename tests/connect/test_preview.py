@@ -18,14 +18,14 @@ from connect.herder.names import RefusalError
 from connect.preview import shown
 from connect.preview.limits import RECORDS, Ended, Seen
 from connect.preview.run import Previews
-from millrace.connect import Schema, SourceRecord, Struct
-from millrace.testing import LocalBroker
+from millstream.connect import Schema, SourceRecord, Struct
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import Answer, ConnectWorker
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 PLUGINS = '''
 import time
-from millrace.connect import *
+from millstream.connect import *
 
 class OddSource(SourceConnector):
     """What it does is said by `odd`."""

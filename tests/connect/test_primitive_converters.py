@@ -20,8 +20,8 @@ from connect.converters.primitives import (
     StringConverter,
 )
 from connect.converters.settings import RecordConverter
-from millrace.connect.data.schema import Schema, Struct
-from millrace.connect.errors import ConfigException, DataException
+from millstream.connect.data.schema import Schema, Struct
+from millstream.connect.errors import ConfigException, DataException
 
 FLOATS32 = st.floats(width=32, allow_nan=False)
 ROUND_TRIPS = [

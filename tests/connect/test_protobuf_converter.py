@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from connect.registry_converters.protobuf import ProtobufConverter, read_places
 from connect.registry_converters.protobuf_schema import TAG, connect_of, message_of, proto_of
 from connect.registry_converters.registry import framed
-from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.schema import Type
-from millrace.testing import LocalBroker
+from millstream.connect import DataException, Schema, Struct
+from millstream.connect.data.schema import Type
+from millstream.testing import LocalBroker
 from tests.connect.test_avro_converter import NOWHERE, InMemory
 from tests.lib.connect_values import schemas_and_values
 from tests.lib.pipeline_processes import Program

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
 
 PLUGINS = """
-from millrace.connect import *
+from millstream.connect import *
 
 def told(settings, where):
     if settings.get("raise.in") == where:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 README = Path(__file__).parents[2] / "connect" / "README.md"

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_topics import consumed, lines, produce, put
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = pytest.mark.slow
 
 PLUGINS = '''
-from millrace.connect import *
+from millstream.connect import *
 
 class PickySink(SinkConnector):
     def task_class(self):

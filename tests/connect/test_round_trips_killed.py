@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 
 from hypothesis import assume, given, settings
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.connect.random_parts import SESSION_MS, RandomParts
 from tests.connect.random_tables import COUNT, LIMITS, Case, Table, cases, plain_names
 from tests.lib.elasticsearch_server import Elasticsearch

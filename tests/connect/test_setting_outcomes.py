@@ -17,7 +17,7 @@ from connect.connectors.postgresql.outcomes import TABLE as POSTGRESQL
 from connect.converters.outcomes import OUTCOMES as KAFKA_CONVERTERS
 from connect.outcomes import Outcome, Outcomes, refused, same, warned
 from connect.registry_converters.outcomes import AVRO, JSON_SCHEMA, PROTOBUF
-from millrace.connect import ConfigDef, ConfigException
+from millstream.connect import ConfigDef, ConfigException
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_topics import consumed, lines, produce, put
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 PLUGINS = '''
 import time
-from millrace.connect import *
+from millstream.connect import *
 
 class CountingSource(SourceConnector):
     """Numbers without end, each once: the offset is the last one."""

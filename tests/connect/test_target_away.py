@@ -1,6 +1,6 @@
 """A sink whose target is away for a while, on a worker: nothing is lost, and it is told.
 
-`MILLRACE_TEST_AWAY_SECONDS=60` has it away for a minute.
+`MILLSTREAM_TEST_AWAY_SECONDS=60` has it away for a minute.
 """
 
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.busy_elasticsearch import BusyElasticsearch
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
-AWAY_SECONDS = float(os.environ.get("MILLRACE_TEST_AWAY_SECONDS", "3"))
+AWAY_SECONDS = float(os.environ.get("MILLSTREAM_TEST_AWAY_SECONDS", "3"))
 COUNT = 500
 
 

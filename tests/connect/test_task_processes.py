@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.connect.exactly_once import walk
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -19,8 +19,8 @@ ENDED = re.compile(r"^pid_task_next\{.*\} 100\.0$", re.MULTILINE)
 PLUGIN = '''
 import os
 import time
-from millrace.connect import *
-from millrace.connect.connectors import TaskMetric
+from millstream.connect import *
+from millstream.connect.connectors import TaskMetric
 
 class PidSource(SourceConnector):
     """Writes its process and a number, from 0 to `count`."""

@@ -15,8 +15,8 @@ from connect.worker.at_least_once_task import AtLeastOnceWork
 from connect.worker.departures import Member
 from connect.worker.sink_task import SinkWork
 from connect.worker.task_thread import Control, TaskCounts, TaskThread
-from millrace.connect.connectors import SourceTask
-from millrace.connect.data.records import SourceRecord
+from millstream.connect.connectors import SourceTask
+from millstream.connect.data.records import SourceRecord
 
 
 class Work:

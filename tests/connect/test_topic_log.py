@@ -15,7 +15,7 @@ from confluent_kafka import (
 
 from connect.worker import topic_log
 from connect.worker.topic_log import LogTopic, TopicLog
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 

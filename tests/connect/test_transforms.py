@@ -12,8 +12,8 @@ from connect.java.date_format import DateFormat
 from connect.plugins.built_in import CLASSES
 from connect.plugins.catalogue import PluginKind, Plugins
 from connect.transforms.field_path import FieldPath, steps_of
-from millrace.connect import ConfigException, DataException, Schema, SinkRecord, Struct
-from millrace.connect.data.records import headers_of
+from millstream.connect import ConfigException, DataException, Schema, SinkRecord, Struct
+from millstream.connect.data.records import headers_of
 from tests.lib.connect_values import simple, structs
 
 PLUGINS = Plugins(CLASSES)

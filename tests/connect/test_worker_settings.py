@@ -17,8 +17,8 @@ from connect.worker.client_settings import KAFKA_LOG
 from connect.worker.environment import Environment
 from connect.worker.override_policy import override_policy
 from connect.worker.settings import WorkerSettings
-from millrace.connect.errors import ConfigException
-from millrace.testing import LocalBroker
+from millstream.connect.errors import ConfigException
+from millstream.testing import LocalBroker
 from tests.lib.connect_topics import produce, put
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
 

@@ -16,7 +16,7 @@ from broker.config.sources import collect_settings
 from broker.raft.voter_set import Endpoint
 from broker.server.quorum.initial_controllers import read_initial_controllers
 from broker.server.quorum.voters import controller_endpoints
-from millrace.cli import PROGRAMS, SERVICES
+from millstream.cli import PROGRAMS, SERVICES
 from tests.lib.docker_compose import compose_command
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_compose_accepts_the_file() -> None:
 
 def test_every_program_has_its_container() -> None:
     expected = {name: ["service", name] for name in SERVICES}
-    connect = ["connect", "start", "/etc/millrace/connect.properties"]
+    connect = ["connect", "start", "/etc/millstream/connect.properties"]
     assert commands() == {**expected, "registry": ["registry"], "connect": connect}
     assert re.findall(r"^  (broker-\d):\n    <<: \*broker$", COMPOSE, re.MULTILINE) == [
         "broker-1",

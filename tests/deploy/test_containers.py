@@ -13,9 +13,9 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import Consumer, Producer
 
-from millrace.cluster_layout import free_ports
-from millrace.demo.connect import CONNECTORS
-from millrace.testing.containers import MillraceContainer
+from millstream.cluster_layout import free_ports
+from millstream.demo.connect import CONNECTORS
+from millstream.testing.containers import MillstreamContainer
 from tests.lib.docker_compose import compose_command
 from tests.lib.pipeline_processes import call
 from tests.lib.waiting import until
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
     pytest.mark.timeout(600),
-    pytest.mark.skipif("MILLRACE_TEST_CONTAINERS" not in os.environ, reason="not asked for"),
+    pytest.mark.skipif("MILLSTREAM_TEST_CONTAINERS" not in os.environ, reason="not asked for"),
 ]
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ class Containers:
         command = compose_command()
         if command is None:
             pytest.skip("no Docker Compose here")
-        self._command = [*command, "-p", f"millrace-test-{os.getpid()}"]
+        self._command = [*command, "-p", f"millstream-test-{os.getpid()}"]
         self._settings = settings
 
     @property
@@ -63,7 +63,7 @@ class Containers:
         return f"http://127.0.0.1:{self.ports['ORDERS']}/v1/orders"
 
     def compose(self, *arguments: str) -> str:
-        ports = {f"MILLRACE_{name}_PORT": str(port) for name, port in self.ports.items()}
+        ports = {f"MILLSTREAM_{name}_PORT": str(port) for name, port in self.ports.items()}
         done = subprocess.run(
             [*self._command, *arguments],
             cwd=ROOT,
@@ -153,7 +153,7 @@ async def advertised_to_this_machine(port: int) -> list[tuple[str, int]]:
 
 def test_a_user_of_kafka_container_changes_the_import(containers: Containers) -> None:
     # The image is there since `containers` has built it.
-    with MillraceContainer().with_kraft() as kafka:
+    with MillstreamContainer().with_kraft() as kafka:
         servers = {"bootstrap.servers": kafka.get_bootstrap_server(), "log_level": 0}
         producer = Producer(servers)
         producer.produce("greetings", b"hello")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.connect_worker import ConnectWorker, eventually
 
@@ -22,7 +22,7 @@ if CHROMIUM is None:
 
 SCREENSHOT = Path("build") / "connect.png"
 FAILING = """
-from millrace.connect import *
+from millstream.connect import *
 
 class FailingSource(SourceConnector):
     def task_class(self):

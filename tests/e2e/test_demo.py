@@ -1,4 +1,4 @@
-"""`millrace demo` as its users run it: made-up orders, real orders, a broker of one's own."""
+"""`millstream demo` as its users run it: made-up orders, real orders, a broker of one's own."""
 
 import csv
 import gzip
@@ -19,8 +19,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from millrace.demo.services import SERVICES
-from millrace.testing import LocalBroker
+from millstream.demo.services import SERVICES
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.e2e.oracle import expect
 from tests.lib.pipeline_processes import call
@@ -30,13 +30,13 @@ from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
-DEMO = [sys.executable, "-m", "millrace", "demo"]
+DEMO = [sys.executable, "-m", "millstream", "demo"]
 ROOT = Path(__file__).parents[2]
 DATA = Path(
-    os.environ.get("MILLRACE_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
+    os.environ.get("MILLSTREAM_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
 )
 needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="MILLRACE_RETAIL_DATA names no folder with the Online Retail files"
+    not DATA.is_dir(), reason="MILLSTREAM_RETAIL_DATA names no folder with the Online Retail files"
 )
 REAL_ORDERS = DATA / "2010-12.csv.gz"
 HEADER = (

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import ClientSession
 from playwright.sync_api import Page, expect
 
-from millrace.demo.analytics import Analytics
+from millstream.demo.analytics import Analytics
 from tests.e2e.oracle import expect as expected_report
 from tests.e2e.test_demo import DATA, environment, needs_data, untimed
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
@@ -72,7 +72,7 @@ def test_a_month_is_right_to_the_penny_though_brokers_services_and_spark_were_ki
         running_chromium() as browser,
         output.open("w") as written,
         subprocess.Popen(
-            [sys.executable, "-m", "millrace", "demo"],
+            [sys.executable, "-m", "millstream", "demo"],
             cwd=tmp_path,
             env=environment(LITE="0", ORDERS=str(file), RATE="40", **quick_spark()),
             stdout=written,

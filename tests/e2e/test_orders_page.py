@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.pipeline_processes import JUDGES, SERVICES, Pipeline
 from tests.lib.waiting import until

@@ -18,8 +18,8 @@ from typing import Any
 import confluent_kafka.admin
 import pytest
 
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalCluster
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalCluster
 from tests.lib.pipeline_processes import (
     JUDGES,
     MAILBOX,
@@ -189,7 +189,9 @@ def test_a_load_is_judged_as_expected_though_one_check_is_slow_and_poison_comes(
     slow = ("--slow", f"{pipeline.urls['fraud']}=300", "--poison", "2", "--declined", "0.1")
     file = tmp_path / "load.json"
     run = subprocess.run(
-        program_command("millrace", "load", *where, *rate, *slow, "--catalogue", "--report", file),
+        program_command(
+            "millstream", "load", *where, *rate, *slow, "--catalogue", "--report", file
+        ),
         env=program_environment(),
         capture_output=True,
         text=True,
@@ -253,8 +255,8 @@ def test_reading_state_back_shows_how_far_it_is(pipeline: Pipeline) -> None:
     topic = "inventory-ledger-changelog"
     with urllib.request.urlopen(pipeline.urls["inventory"] + "/metrics", timeout=30) as answer:
         shown = dict(re.findall(r"^(\S+) (\S+)$", answer.read().decode(), re.MULTILINE))
-    read = float(shown[f'millrace_restored_offsets{{topic="{topic}"}}'])
-    assert read == float(shown[f'millrace_offsets_to_restore{{topic="{topic}"}}'])
+    read = float(shown[f'millstream_restored_offsets{{topic="{topic}"}}'])
+    assert read == float(shown[f'millstream_offsets_to_restore{{topic="{topic}"}}'])
     assert read > 0
     assert f"state is read back topic={topic} offsets={read:.0f} of={read:.0f}" in pipeline.log(
         "inventory"

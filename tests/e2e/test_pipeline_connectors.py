@@ -21,7 +21,7 @@ import pyarrow.parquet
 import pytest
 from elasticsearch import Elasticsearch as Client
 
-from millrace.demo.connect import CONNECTORS, ELASTICSEARCH_CONNECTOR
+from millstream.demo.connect import CONNECTORS, ELASTICSEARCH_CONNECTOR
 from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.pipeline_processes import call
 from tests.lib.postgresql import PostgreSql
@@ -86,7 +86,7 @@ def demo(
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         process = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "millrace", "demo"],
+                [sys.executable, "-m", "millstream", "demo"],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": path, **told},
                 stdout=subprocess.PIPE,

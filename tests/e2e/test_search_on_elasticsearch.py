@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.pipeline_processes import Pipeline, call
 from tests.lib.streams_processes import events_of, make_orders

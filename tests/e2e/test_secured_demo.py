@@ -1,4 +1,4 @@
-"""`millrace demo --secure`: orders end as in a plain demo, and no secret is in what it writes."""
+"""`millstream demo --secure`: orders end as in a plain demo, and no secret is in what it writes."""
 
 import json
 import re
@@ -18,17 +18,17 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from millrace.security.access import kafka_access
-from millrace.security.jaas import parse_jaas
-from millrace.security.properties import parse_properties
-from millrace.security.rights import programs
+from millstream.security.access import kafka_access
+from millstream.security.jaas import parse_jaas
+from millstream.security.properties import parse_properties
+from millstream.security.rights import programs
 from tests.e2e.test_demo import environment
 from tests.lib.process_tree import processes_below
 from tests.lib.running_program import running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(280)]
 
-DEMO = [sys.executable, "-m", "millrace", "demo", "--secure", "--lite", "--connect"]
+DEMO = [sys.executable, "-m", "millstream", "demo", "--secure", "--lite", "--connect"]
 PATHS = ("/", "/metrics", "/health/ready", "/connectors?expand=status&expand=info")
 MORE = ["--rate", "5", "--seconds", "1"]
 

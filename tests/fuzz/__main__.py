@@ -39,7 +39,7 @@ def fuzz_guided(seconds: int, seed: int) -> bool:
     """Run the coverage-guided fuzzer in another process; return True if it found no bug."""
     command = [sys.executable, "-m", "tests.fuzz.coverage_guided", str(seconds), str(seed)]
     # It exits without a cleanup, so its folders are made inside one that is removed here.
-    with tempfile.TemporaryDirectory(prefix="millrace-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-fuzz-") as folder:
         environment = {**os.environ, "TMPDIR": folder}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     told = done.stdout + done.stderr

@@ -19,7 +19,7 @@ from broker.protocol.framing import decode_response
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.server.network.listener import Listener
 from broker.server.node import Node, Stop
-from millrace.security.jaas import PLAIN_MODULE, login_text
+from millstream.security.jaas import PLAIN_MODULE, login_text
 from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOKENS, TOPIC, World, before
 from tests.lib.quorum_nodes import free_ports
 
@@ -91,7 +91,7 @@ class InProcessNode:
         self.loop = asyncio.new_event_loop()
         self.failures: list[str] = []
         self._stacks = Stacks()
-        logging.getLogger("millrace").addHandler(self._stacks)
+        logging.getLogger("millstream").addHandler(self._stacks)
         self.loop.set_exception_handler(self._on_loop_failure)
         config = BrokerConfig.from_settings({**combined_settings(), "log.dir": str(folder)})
         self.node = Node(config, cluster_id=None)
@@ -173,7 +173,7 @@ class InProcessNode:
 
     def close(self) -> None:
         """Stop it."""
-        logging.getLogger("millrace").removeHandler(self._stacks)
+        logging.getLogger("millstream").removeHandler(self._stacks)
         self.loop.run_until_complete(self.node.stop())
         self.loop.close()
 
@@ -227,10 +227,10 @@ def answer_to(frame: bytes, answers: list[bytes]) -> Any:
 @contextmanager
 def in_process_node() -> Iterator[InProcessNode]:
     """Run a node in its own folder, with a quiet log: most messages are about bad frames."""
-    logger = logging.getLogger("millrace")
+    logger = logging.getLogger("millstream")
     logger.setLevel(logging.ERROR)
     logger.propagate = False
-    with tempfile.TemporaryDirectory(prefix="millrace-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-fuzz-") as folder:
         node = InProcessNode(Path(folder))
         try:
             yield node

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.fuzz.in_process import Finding, combined_settings, in_process_node
 from tests.fuzz.mutations import mutated
 from tests.fuzz.neighbour import Neighbour

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import confluent_kafka.admin
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import RESOLVE
 from tests.lib.java import java
 

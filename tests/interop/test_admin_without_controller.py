@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from broker.records.batch import split_batches
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.bad_batches import BAD_BATCHES, GOOD, REPAIRED
 from tests.lib.raw_kafka import RawConnection
 

@@ -19,7 +19,7 @@ from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.messages.join_group import JoinGroupRequestProtocol
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.bad_coordinator_input import BAD, Setting
 from tests.lib.coordinator_requests import TIMEOUT_MS, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection

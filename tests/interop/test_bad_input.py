@@ -11,7 +11,7 @@ from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from broker.server.apis import SERVED_APIS
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

@@ -39,7 +39,7 @@ from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.records.compression import Codec, compress
 from broker.server.apis import SERVED_APIS
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.bad_batches import BAD_BATCHES, with_payload
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -17,7 +17,7 @@ from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.server.apis import SERVED_APIS
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

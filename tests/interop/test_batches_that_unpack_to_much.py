@@ -27,7 +27,7 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from broker.records.compression import MAX_DECOMPRESSED_BYTES, MAX_RATIO, Codec, compress
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.bad_batches import GOOD, with_payload
 from tests.lib.raw_kafka import RawConnection
 

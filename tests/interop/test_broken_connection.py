@@ -12,7 +12,7 @@ from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 

@@ -25,8 +25,8 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.metadata import MetadataRequest
 from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from millrace.certificates import LOOPBACK, CertificateAuthority
-from millrace.testing import LocalBroker
+from millstream.certificates import LOOPBACK, CertificateAuthority
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 

@@ -21,7 +21,7 @@ from broker.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from broker.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

@@ -13,7 +13,7 @@ import kafka.errors
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.replicated_load import Partition, consumed
 from tests.lib.scraped_metrics import metrics_of

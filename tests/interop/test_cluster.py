@@ -24,7 +24,7 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from broker.records.build import build_batch
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tool, run_tools
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.stock_admins import ADMINS

@@ -19,8 +19,8 @@ from broker.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalCluster
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

@@ -6,7 +6,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_connect import ApacheWorker, connect_libs
 from tests.lib.connect_calls import CALLS, Answer, Call, send_all
 from tests.lib.connect_differences import DIFFERENCES, explained

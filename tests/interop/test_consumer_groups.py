@@ -11,8 +11,8 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.waiting import until
 

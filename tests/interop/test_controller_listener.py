@@ -12,7 +12,7 @@ from broker.protocol.framing import decode_response, encode_request
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.protocol.messages.envelope import EnvelopeRequest
 from broker.protocol.principal import PrincipalData, encode_principal
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 

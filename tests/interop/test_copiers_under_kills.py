@@ -11,8 +11,8 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millrace.forked_process import CAN_FORK
-from millrace.testing import LocalCluster
+from millstream.forked_process import CAN_FORK
+from millstream.testing import LocalCluster
 from tests.lib.transactional_clients import (
     COPY,
     GIVE_UP_SECONDS,

@@ -7,7 +7,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.stock_clients import CLIENTS, Record
 
 pytestmark = pytest.mark.interop

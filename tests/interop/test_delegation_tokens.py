@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.__main__ import main as tool
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 from tests.lib.waiting import until
 

@@ -58,7 +58,7 @@ from broker.protocol.messages.produce import (
 from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
-from millrace.testing.node_process import BrokerFailedError, NodeProcess
+from millstream.testing.node_process import BrokerFailedError, NodeProcess
 from tests.lib.disk_damage import DAMAGES, flip_in_log
 from tests.lib.logs import NOW_MS
 from tests.lib.raw_kafka import RawConnection
@@ -66,7 +66,7 @@ from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
-SEEDS = int(os.environ.get("MILLRACE_DAMAGE_SEEDS", "400")) // 40
+SEEDS = int(os.environ.get("MILLSTREAM_DAMAGE_SEEDS", "400")) // 40
 TOPIC, COMPACTED, GROUP, COMMITTED = "orders", "stock", "shop", 17
 READ_COMMITTED = 1
 PLACES = ((TOPIC, 0), (TOPIC, 1), (COMPACTED, 0))
@@ -338,7 +338,7 @@ def test_a_broker_says_what_is_wrong_with_its_disk(
         node.stop()
     except BrokerFailedError:
         found = Found({}, -1)
-        assert "millrace broker: cannot start: " in node.log(), (where, node.log())
+        assert "millstream broker: cannot start: " in node.log(), (where, node.log())
     finally:
         node.kill()
     log = node.log()

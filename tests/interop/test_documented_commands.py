@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from millrace.cluster_layout import free_ports
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.testing import LocalBroker
 from tests.interop.test_installed import ROOT, Installation, link_requirements
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -25,18 +25,20 @@ PAGES = (
     "spark_analytics/README.md",
     "streams/README.md",
 )
-COMMAND = re.compile(r"^(?:    )?((?:make|pip|millrace|sqlite3|echo|export|python|\.venv\S+) .*)$")
+COMMAND = re.compile(
+    r"^(?:    )?((?:make|pip|millstream|sqlite3|echo|export|python|\.venv\S+) .*)$"
+)
 NOT_RUN = {
-    r"make demo.*": "a clone's; tests/millrace runs the demo",
+    r"make demo.*": "a clone's; tests/millstream runs the demo",
     r"sqlite3 build/demo/shop.sqlite .*": "the demo's database",
-    r"pip install millrace": "what the wheel of this test stands for",
-    r"millrace up": "takes the ports of everybody; test_installed.py starts it on free ones",
-    r"millrace load .*": "needs the whole pipeline; tests/millrace runs it",
-    r"millrace lab (failover|mirror-failover|mirror-migration).*": "tests/millrace runs them",
-    r"millrace lab work-queue.*": "tests/millrace runs it",
-    r"millrace (streams|spark-job) --bootstrap-servers .*": "needs a registry; its help is run",
+    r"pip install millstream": "what the wheel of this test stands for",
+    r"millstream up": "takes the ports of everybody; test_installed.py starts it on free ones",
+    r"millstream load .*": "needs the whole pipeline; tests/millstream runs it",
+    r"millstream lab (failover|mirror-failover|mirror-migration).*": "tests/millstream runs them",
+    r"millstream lab work-queue.*": "tests/millstream runs it",
+    r"millstream (streams|spark-job) --bootstrap-servers .*": "needs a registry; its help is run",
     r"\.venv/bin/python -m tests\.connect\..*": "a clone's, minutes long",
-    r"export MILLRACE_SPARK_CONF=.*": "set for the session of this test",
+    r"export MILLSTREAM_SPARK_CONF=.*": "set for the session of this test",
 }
 ASKING = "list|status|validate|create|config|restart|stop|offsets|resume|plugins"
 RUN_AS_HELP = ("streams", "spark-job", "dashboard")
@@ -45,7 +47,7 @@ import sys
 assert not any(name in sys.modules for name in ("common", "spark_analytics"))
 {block}
 frame = (
-    spark.read.format("millrace")
+    spark.read.format("millstream")
     .option("kafka.bootstrap.servers", "{bootstrap}")
     .option("subscribe", "orders")
     .option("startingOffsets", "earliest")
@@ -88,7 +90,7 @@ class Walk:
         script = script.replace("localhost:9092", self._broker.bootstrap_servers)
         script = script.replace("localhost:8083", f"127.0.0.1:{self._port}")
         asking = rf"\1 --url http://127.0.0.1:{self._port}"
-        script = re.sub(rf"(millrace connect (?:{ASKING}))", asking, script)
+        script = re.sub(rf"(millstream connect (?:{ASKING}))", asking, script)
         script = script.replace(
             "\nfile.allowed", f"\nlisteners=http://127.0.0.1:{self._port}\nfile.allowed"
         )
@@ -119,7 +121,7 @@ def bare(folder: Path) -> Installation:
 def installation(bare: Installation, folder: Path) -> Installation:
     (site_packages,) = folder.glob("environment/lib/python3*/site-packages")
     for extra in ("spark", "streams"):
-        link_requirements("millrace", site_packages, extra=extra)
+        link_requirements("millstream", site_packages, extra=extra)
     return bare
 
 
@@ -137,12 +139,12 @@ def walk(installation: Installation, broker: LocalBroker, tmp_path: Path) -> Wal
 # Before the others, which bring the extras.
 def test_a_missing_extra_is_named(bare: Installation, tmp_path: Path) -> None:
     for command, extra in (("streams", "streams"), ("spark-job", "spark"), ("dashboard", "spark")):
-        refused = bare.run("millrace", command, folder=tmp_path)
+        refused = bare.run("millstream", command, folder=tmp_path)
         assert refused.returncode == 1
-        assert f'pip install "millrace[{extra}]"' in refused.stderr
-    program = "from millrace.spark import spark_session; spark_session('x')"
+        assert f'pip install "millstream[{extra}]"' in refused.stderr
+    program = "from millstream.spark import spark_session; spark_session('x')"
     refused = bare.run("python", "-c", program, folder=tmp_path)
-    said = 'ImportError: millrace.spark needs pyspark: pip install "millrace[spark]"'
+    said = 'ImportError: millstream.spark needs pyspark: pip install "millstream[spark]"'
     assert said in refused.stderr
 
 
@@ -158,16 +160,16 @@ def test_the_page_of_connect(walk: Walk) -> None:
     first = re.search(r"^    cat > worker.properties <<END\n(?:    .*\n)+", text, re.MULTILINE)
     assert first is not None
     setting_up = re.sub("^    ", "", first[0], flags=re.MULTILINE)
-    started, asked = setting_up.split("millrace connect status in", 1)
-    walk.in_order(page, "echo ", "millrace connect")
-    is_up = WAIT.format(what="millrace connect status in")
+    started, asked = setting_up.split("millstream connect status in", 1)
+    walk.in_order(page, "echo ", "millstream connect")
+    is_up = WAIT.format(what="millstream connect status in")
     rest = "\n".join(
         line
         for line in documented(page)
-        if line.startswith("millrace connect ") and line.split()[2] not in {"start", "status"}
+        if line.startswith("millstream connect ") and line.split()[2] not in {"start", "status"}
     )
     out = walk.type(
-        f"trap 'kill $(jobs -p); wait' EXIT\n{started}\n{is_up}\nmillrace connect status in "
+        f"trap 'kill $(jobs -p); wait' EXIT\n{started}\n{is_up}\nmillstream connect status in "
         f"{asked}\necho '{CONNECT_OUT}' > out.json\n{rest}\n"
         + WAIT.format(what="grep -q hello out.txt 2>/dev/null")
         + "\ncat out.txt\n"
@@ -178,14 +180,14 @@ def test_the_page_of_connect(walk: Walk) -> None:
 def test_the_page_of_the_session(walk: Walk, broker: LocalBroker) -> None:
     page = "spark_analytics/README.md"
     # No other walk writes to this topic: the page of Connect has JSON in its own.
-    producer = "millrace console-producer --bootstrap-server localhost:9092 --topic orders"
+    producer = "millstream console-producer --bootstrap-server localhost:9092 --topic orders"
     walk.type(f"echo hello | {producer}")
     session, source = blocks(page, "python")
     source = source.replace("127.0.0.1:9092", broker.bootstrap_servers)
     program = SESSION.format(block=session, source=source, bootstrap=broker.bootstrap_servers)
     (walk.folder / "theirs.py").write_text(program)
     text = (ROOT / page).read_text()
-    (variable,) = re.findall(r"^export (MILLRACE_SPARK_CONF='.*')$", text, re.MULTILINE)
+    (variable,) = re.findall(r"^export (MILLSTREAM_SPARK_CONF='.*')$", text, re.MULTILINE)
     walk.type(f"{variable} python theirs.py")
 
 
@@ -200,32 +202,37 @@ def test_the_first_page(walk: Walk, broker: LocalBroker) -> None:
         f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
         f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
     )
-    formatting = walk.in_order(page, "millrace storage format")
-    starting = walk.in_order(page, "millrace broker start")
-    asking = walk.in_order(page, "millrace metadata-quorum", "millrace consumer-groups")
+    formatting = walk.in_order(page, "millstream storage format")
+    starting = walk.in_order(page, "millstream broker start")
+    asking = walk.in_order(page, "millstream metadata-quorum", "millstream consumer-groups")
     out = walk.type(
         f"{formatting}\n{starting} > started &\ntrap 'kill $(jobs -p); wait' EXIT\n"
         + WAIT.format(what="grep -q ready started")
         + f"\n{asking.replace('localhost:9092', f'127.0.0.1:{port}')}"
     )
     assert "LeaderId:" in out
-    assert walk.in_order(page, "millrace connect")  # The page of Connect types them.
+    assert walk.in_order(page, "millstream connect")  # The page of Connect types them.
     for name in RUN_AS_HELP:
-        assert f"usage: millrace {name} " in walk.type(f"millrace {name} --help")
+        assert f"usage: millstream {name} " in walk.type(f"millstream {name} --help")
 
 
 def test_every_tool_of_the_list_is_there(walk: Walk) -> None:
     text = (ROOT / "docs/tools.md").read_text()
     tools = re.findall(r"^\| `([a-z-]+)` \| kafka-", text, re.MULTILINE)
     assert len(tools) == 30
-    walk.type("\n".join(f"millrace {tool} --help > {tool}" for tool in tools))
+    walk.type("\n".join(f"millstream {tool} --help > {tool}" for tool in tools))
     assert all("examples:" in (walk.folder / tool).read_text() for tool in tools)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_command_is_left_out(page: str) -> None:
-    typed = ("millrace connect ", "millrace storage ", "millrace broker ", "millrace dashboard ")
-    typed += ("millrace metadata-quorum ", "millrace consumer-groups ", "echo ")
+    typed = (
+        "millstream connect ",
+        "millstream storage ",
+        "millstream broker ",
+        "millstream dashboard ",
+    )
+    typed += ("millstream metadata-quorum ", "millstream consumer-groups ", "echo ")
     left = [
         line
         for line in documented(page)
@@ -239,7 +246,7 @@ def test_a_package_of_the_users_that_hides_ours_is_told(
 ) -> None:
     (tmp_path / "common").mkdir()
     (tmp_path / "common" / "__init__.py").write_text("")
-    program = "from millrace.spark import spark_session; spark_session('x')"
+    program = "from millstream.spark import spark_session; spark_session('x')"
     refused: subprocess.CompletedProcess[str] = installation.run(
         "python", "-c", program, folder=tmp_path
     )

@@ -10,7 +10,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import encode_request
 from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.server.node import FATAL_STOP_SECONDS
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.testing import LocalBroker, LocalCluster
 from tests.chaos.faults import EIO, SWITCH, build_shim
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

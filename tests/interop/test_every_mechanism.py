@@ -28,9 +28,9 @@ from confluent_kafka import KafkaException, Producer
 from kafka.net.sasl import oauth
 
 from broker.__main__ import main as tool
-from millrace.security.jaas import ALLOWED_URLS
-from millrace.security.properties import properties_text, write_private
-from millrace.testing import LocalBroker
+from millstream.security.jaas import ALLOWED_URLS
+from millstream.security.properties import properties_text, write_private
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, ToolResult, kafka_libs, run_tools
 from tests.lib.every_mechanism import (
     ALICE,
@@ -190,7 +190,7 @@ CLIENTS: dict[str, Callable[[Clients, str, bool, str], None]] = {
     "confluent-kafka": by_confluent_kafka,
     "aiokafka": by_aiokafka,
     "kafka-python": by_kafka_python,
-    "millrace": by_our_tools,
+    "millstream": by_our_tools,
 }
 
 
@@ -389,7 +389,7 @@ def console(
     write_private(file, properties_text(clients.properties(mechanism, is_right)))
     where = ("--bootstrap-server", clients.address(mechanism), "--command-config", str(file))
     return subprocess.run(
-        [sys.executable, "-m", "millrace", name, *where, "--topic", "console", *arguments],
+        [sys.executable, "-m", "millstream", name, *where, "--topic", "console", *arguments],
         input="a line\n",
         env={**os.environ, **clients.environment(is_right)},
         capture_output=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.chaos.faults import EIO, SWITCH, build_shim
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
 from tests.lib.scraped_metrics import metrics_of

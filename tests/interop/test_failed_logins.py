@@ -14,8 +14,8 @@ from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.security.credentials import SCRAM_SHA_256
 from broker.security.sasl_client import ScramClient
-from millrace.security.jaas import OAUTHBEARER_MODULE
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.security.jaas import OAUTHBEARER_MODULE
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

@@ -13,7 +13,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

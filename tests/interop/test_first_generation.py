@@ -9,7 +9,7 @@ from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.message import Message
 from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

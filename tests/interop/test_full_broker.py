@@ -7,8 +7,8 @@ import pytest
 from broker.__main__ import main as tool
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.metadata import MetadataRequest
-from millrace.cluster_layout import free_ports
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

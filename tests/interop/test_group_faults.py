@@ -9,7 +9,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop

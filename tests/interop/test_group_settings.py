@@ -25,7 +25,7 @@ from broker.protocol.messages.offset_commit import (
 from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from broker.server.clock import SystemClock
 from broker.server.cluster.resources import CLIENT_METRICS, GROUP
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.coordinator_requests import TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
@@ -119,11 +119,11 @@ def test_log_levels_of_a_broker_are_changed_and_described(
     def configs(*arguments: str) -> int:
         return main(["--bootstrap-server", broker.bootstrap_servers, *arguments])
 
-    assert configs("--alter", "--broker-logger", "1", "--add-config", "millrace.node=ERROR") == 0
+    assert configs("--alter", "--broker-logger", "1", "--add-config", "millstream.node=ERROR") == 0
     capsys.readouterr()
     assert configs("--describe", "--broker-logger", "1") == 0
-    assert "  millrace.node=ERROR sensitive=false" in capsys.readouterr().out
-    assert "log level changed logger=millrace.node from=INFO to=ERROR principal=" in broker.log()
+    assert "  millstream.node=ERROR sensitive=false" in capsys.readouterr().out
+    assert "log level changed logger=millstream.node from=INFO to=ERROR principal=" in broker.log()
     assert configs("--alter", "--broker-logger", "1", "--add-config", "no.such=INFO") == 1
     assert "INVALID_CONFIG: Logger no.such does not exist!" in capsys.readouterr().err
 
@@ -131,7 +131,7 @@ def test_log_levels_of_a_broker_are_changed_and_described(
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("configs", "--alter --broker-logger 99 --add-config millrace.node=ERROR"),
+        ("configs", "--alter --broker-logger 99 --add-config millstream.node=ERROR"),
         ("configs", "--alter --broker 99 --add-config log.cleaner.threads=2"),
         ("transactions", "find-hanging --broker-id 99"),
         ("transactions", "describe-producers --topic orders --partition 0 --broker-id 99"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import confluent_kafka
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.interop
 

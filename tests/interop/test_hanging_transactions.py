@@ -12,7 +12,7 @@ from importlib import import_module
 import confluent_kafka.admin
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.coordinator_requests import NOW_MS, PARTITION, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection

@@ -41,7 +41,7 @@ PASSING_TESTS = """
     import schemas
     import services
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-    from millrace.testing import LocalBroker
+    from millstream.testing import LocalBroker
     import asyncio
 
     async def produce_and_consume(bootstrap_servers):
@@ -104,7 +104,7 @@ class Installation:
         venv.create(folder / "environment", symlinks=True)
         pip("--python", str(self._bin / "python"), "install", "--no-index", "--no-deps", self.wheel)
         (site_packages,) = folder.glob("environment/lib/python3*/site-packages")
-        link_requirements("millrace", site_packages)
+        link_requirements("millstream", site_packages)
         link_requirements("pytest", site_packages)
         link(distribution("pytest"), site_packages)
 
@@ -188,15 +188,15 @@ def test_the_wheel_adds_one_package(installation: Installation) -> None:
     with zipfile.ZipFile(installation.wheel) as wheel:
         names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"millrace"}
-    assert "millrace/programs/broker/__main__.py" in names
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"millstream"}
+    assert "millstream/programs/broker/__main__.py" in names
 
 
 def test_the_command_runs(installation: Installation, project: Path) -> None:
-    shown = installation.run("millrace", "--version", folder=project)
-    assert shown.stdout.startswith("millrace 0."), shown.stderr
+    shown = installation.run("millstream", "--version", folder=project)
+    assert shown.stdout.startswith("millstream 0."), shown.stderr
     refused = installation.run(
-        "millrace", "broker", "start", "--override", "num.partition=1", folder=project
+        "millstream", "broker", "start", "--override", "num.partition=1", folder=project
     )
     assert refused.returncode == 2
     assert "did you mean 'num.partitions'" in refused.stderr
@@ -206,9 +206,9 @@ def test_the_command_runs(installation: Installation, project: Path) -> None:
 def test_what_the_command_does_itself_needs_no_program(
     installation: Installation, project: Path, command: str
 ) -> None:
-    shown = installation.run("millrace", command, "--help", folder=project)
+    shown = installation.run("millstream", command, "--help", folder=project)
     assert shown.returncode == 0, shown.stderr
-    assert f"usage: millrace {command}" in shown.stdout
+    assert f"usage: millstream {command}" in shown.stdout
 
 
 def test_a_stack_is_up_beside_packages_of_the_same_names(
@@ -218,14 +218,14 @@ def test_a_stack_is_up_beside_packages_of_the_same_names(
     (project / "seeds.yaml").write_text("- {name: fruit, records: [{value: apple}]}")
     parts = ("--only", "broker,registry,rest-proxy", "--topics", "seeds.yaml")
     arguments = ("up", "--any-port", "--ephemeral", "--json", *parts)
-    shown = installation.run("millrace", *arguments, folder=project, MILLRACE_HOME=str(home))
+    shown = installation.run("millstream", *arguments, folder=project, MILLSTREAM_HOME=str(home))
     assert shown.returncode == 0, shown.stderr
     try:
         rest = RestCalls(json.loads(shown.stdout)["environment"]["KAFKA_REST_URL"])
         ends = rest.get("/topics/fruit/partitions/0/offsets").body
         assert ends == {"beginning_offset": 0, "end_offset": 1}
     finally:
-        installation.run("millrace", "down", folder=project, MILLRACE_HOME=str(home))
+        installation.run("millstream", "down", folder=project, MILLSTREAM_HOME=str(home))
 
 
 def test_fixture_and_local_broker_beside_packages_of_the_same_names(
@@ -234,7 +234,7 @@ def test_fixture_and_local_broker_beside_packages_of_the_same_names(
     done = run_tests(installation, project, PASSING_TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
-    assert not list(project.glob("millrace-broker-*"))
+    assert not list(project.glob("millstream-broker-*"))
 
 
 def test_a_failing_test_shows_the_brokers_log(installation: Installation, project: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_failing_test_shows_the_brokers_log(installation: Installation, projec
     assert done.returncode == 1, done.stdout + done.stderr
     _, heading, log = done.stdout.partition("log of kafka_broker")
     assert heading
-    assert "millrace.node" in log
+    assert "millstream.node" in log
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux to await a stranger's end")

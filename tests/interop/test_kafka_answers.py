@@ -25,7 +25,7 @@ from broker.protocol.messages import (
     produce,
 )
 from broker.records.build import build_batch
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

@@ -27,10 +27,10 @@ from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import GssapiServer
 from broker.security.kerberos_names import ShortNames
 from broker.server.network.kerberos import KerberosAcceptor, new_initiator
-from millrace.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, login_text
-from millrace.security.kerberos import KerberosLogin
-from millrace.security.properties import properties_text, write_private
-from millrace.testing import LocalCluster
+from millstream.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, login_text
+from millstream.security.kerberos import KerberosLogin
+from millstream.security.properties import properties_text, write_private
+from millstream.testing import LocalCluster
 from tests.lib.kerberos import REALM, Realm, running_realm
 from tests.lib.pipeline_processes import Program
 from tests.lib.raw_kafka import RawConnection
@@ -159,7 +159,7 @@ def test_a_program_takes_its_key_from_its_file(
 SENDS = """
 import asyncio, sys, time
 from aiokafka import AIOKafkaProducer
-from millrace.security.access import kafka_access
+from millstream.security.access import kafka_access
 
 async def send():
     access = kafka_access(sys.argv[1], sys.argv[2], needs_librdkafka=False)
@@ -204,7 +204,7 @@ def test_a_program_without_a_ticket_says_so_at_the_start(
         ("registry", "--bootstrap-servers", cluster.bootstrap_servers),
     ):
         ended = subprocess.run(
-            [sys.executable, "-m", "millrace", name, *told, "--command-config", str(file)],
+            [sys.executable, "-m", "millstream", name, *told, "--command-config", str(file)],
             env={**os.environ, **realm.environment},
             capture_output=True,
             text=True,

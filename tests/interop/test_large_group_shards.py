@@ -21,7 +21,7 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.interop.test_group_faults import PARTITIONS, TOPIC, Load, committed, running_groups
 from tests.lib.coordinator_requests import Asks
 from tests.lib.raw_kafka import RawConnection

@@ -33,8 +33,8 @@ from broker.protocol.messages.fetch import (
     FetchTopic,
     ReplicaState,
 )
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.replicated_load import Load, are_equal, consumed

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from millrace.cluster_layout import free_ports
-from millrace.security.access import KafkaAccess, kafka_access
-from millrace.security.rights import programs
+from millstream.cluster_layout import free_ports
+from millstream.security.access import KafkaAccess, kafka_access
+from millstream.security.rights import programs
 from streams.enrichment import LEVELS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.programs_with_rights import (
@@ -156,7 +156,7 @@ def _try_beside(trials: Trials, run: Pipeline, file_of: Callable[[str], str]) ->
         return start
 
     def load(log: Path) -> Program:
-        return Program(log, "millrace", "load", *load_command(run, file_of("load")))
+        return Program(log, "millstream", "load", *load_command(run, file_of("load")))
 
     def connect(log: Path) -> Program:
         folder = run.folder / f"connect-{next(numbers)}"

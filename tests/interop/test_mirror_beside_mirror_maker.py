@@ -14,14 +14,14 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from millrace.mirror import (
+from millstream.mirror import (
     Checkpoint,
     Heartbeat,
     OffsetSync,
     RemoteClusterUtils,
     TopicPartition,
 )
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from mirror.offset_sync_store import OffsetSyncStore
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.apache_mirror_maker import ApacheMirrorMaker, ask_classes, mirror_libs

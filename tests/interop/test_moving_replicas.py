@@ -25,7 +25,7 @@ from broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed, segments

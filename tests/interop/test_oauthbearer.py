@@ -14,10 +14,10 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from millrace.security.access import kafka_access
-from millrace.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
-from millrace.security.properties import properties_text
-from millrace.testing import LocalBroker
+from millstream.security.access import kafka_access
+from millstream.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
+from millstream.security.properties import properties_text
+from millstream.testing import LocalBroker
 from tests.lib.issuer import Issuer, token
 from tests.lib.waiting import until
 

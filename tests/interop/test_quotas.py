@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from bench.quotas import configure
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 
 pytestmark = pytest.mark.interop

@@ -16,8 +16,8 @@ from crc32c import crc32c
 from broker.cli.admin import client as our_client
 from broker.cli.admin.configs import Resource, ResourceType, alter
 from broker.cli.admin.settings import admin_settings
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalCluster
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalCluster
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
 from tests.lib.scraped_metrics import metrics_of
 from tests.lib.waiting import until
@@ -57,7 +57,7 @@ def test_a_leader_goes_under_load_and_everything_is_kept(cluster: LocalCluster, 
     until(lambda: are_equal(cluster, cluster.broker_ids, TOPIC, PARTITIONS))
 
 
-# --- replicas compared by millrace replica-verification ---
+# --- replicas compared by millstream replica-verification ---
 
 
 def create(cluster: LocalCluster, topic: str, *replicas: list[int]) -> None:

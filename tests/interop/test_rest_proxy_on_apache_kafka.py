@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.testing import LocalRestProxy
+from millstream.testing import LocalRestProxy
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.rest_calls import Cluster, RestCalls, records_type
 from tests.lib.waiting import until

@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from millrace.cluster_layout import free_ports
-from millrace.testing import LocalCluster
-from millrace.testing.security import USER, LocalSecurity
+from millstream.cluster_layout import free_ports
+from millstream.testing import LocalCluster
+from millstream.testing.security import USER, LocalSecurity
 from tests.lib.replicated_load import Load, consumed
 from tests.lib.secured_broker import AUTHORIZER
 from tests.lib.waiting import until

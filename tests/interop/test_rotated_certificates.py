@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.__main__ import main as tool
-from millrace.certificates import CertificateAuthority
-from millrace.security.access import KafkaAccess
-from millrace.security.jaas import PLAIN_MODULE, login_text
-from millrace.security.properties import properties_text
-from millrace.testing import LocalCluster
+from millstream.certificates import CertificateAuthority
+from millstream.security.access import KafkaAccess
+from millstream.security.jaas import PLAIN_MODULE, login_text
+from millstream.security.properties import properties_text
+from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop

@@ -12,12 +12,17 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from millrace.certificates import CertificateAuthority
-from millrace.launch import program_environment
-from millrace.security.http_server import VARIABLE
-from millrace.security.properties import properties_text, write_private
-from millrace.testing import LocalBroker
-from millrace.testing.local_program import LocalConnect, LocalProgram, LocalRegistry, LocalRestProxy
+from millstream.certificates import CertificateAuthority
+from millstream.launch import program_environment
+from millstream.security.http_server import VARIABLE
+from millstream.security.properties import properties_text, write_private
+from millstream.testing import LocalBroker
+from millstream.testing.local_program import (
+    LocalConnect,
+    LocalProgram,
+    LocalRegistry,
+    LocalRestProxy,
+)
 from tests.lib.pipeline_processes import Pipeline
 
 pytestmark = pytest.mark.interop
@@ -86,7 +91,7 @@ def servers(
         folder = tmp_path_factory.mktemp("services")
         patch = running.enter_context(pytest.MonkeyPatch.context())
         patch.setenv(VARIABLE, str(secured.http))
-        patch.setenv("MILLRACE_COMMAND_CONFIG", file)
+        patch.setenv("MILLSTREAM_COMMAND_CONFIG", file)
         assert program_environment()[VARIABLE] == str(secured.http)
         services = running.enter_context(Pipeline(where, folder))
         services.start("search", arguments=("--index", str(folder / "orders.sqlite")))

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from millrace.testing import LocalStack
-from millrace.testing.security import USER
+from millstream.testing import LocalStack
+from millstream.testing.security import USER
 from tests.lib.pipeline_processes import call
 
 pytestmark = pytest.mark.interop

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from millrace.cluster_layout import free_ports
-from millrace.launch import program_environment
-from millrace.security.properties import properties_text, write_private
-from millrace.security.rights import programs
+from millstream.cluster_layout import free_ports
+from millstream.launch import program_environment
+from millstream.security.properties import properties_text, write_private
+from millstream.security.rights import programs
 from tests.lib.running_program import running
 from tests.lib.secured_broker import SecuredBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 PAGE = Path(__file__).parents[2] / "docs" / "security-programs.md"
-COMMAND = re.compile(r"^    (millrace .*?)(?:\s+#.*)?$", re.MULTILINE)
-SERVES = ("millrace registry", "millrace service")
+COMMAND = re.compile(r"^    (millstream .*?)(?:\s+#.*)?$", re.MULTILINE)
+SERVES = ("millstream registry", "millstream service")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def broker() -> Iterator[SecuredBroker]:
 
 def typed(command: str, broker: SecuredBroker) -> list[str]:
     command = command.replace("localhost:9092", broker.bootstrap_servers)
-    return [sys.executable, "-m", "millrace", *shlex.split(command)[1:]]
+    return [sys.executable, "-m", "millstream", *shlex.split(command)[1:]]
 
 
 def environment() -> dict[str, str]:

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from broker.errors import ErrorCode
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import kafka_libs
 from tests.lib.java import java
 from tests.lib.share_member import ShareMember, topic_id_of

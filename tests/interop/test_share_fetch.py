@@ -20,7 +20,7 @@ from broker.protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.share_group_of_topic import (
     Group,

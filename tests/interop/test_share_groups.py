@@ -17,7 +17,7 @@ from broker.cli import share_groups
 from broker.errors import ErrorCode
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import describe_share_group_offsets as describing
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -21,7 +21,7 @@ from broker.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from millrace.security.rights import Right
+from millstream.security.rights import Right
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.secured_broker import SecuredBroker, password_of
 from tests.lib.share_member import ShareMember, acquired, errors

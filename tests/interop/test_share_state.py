@@ -22,7 +22,7 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from millrace.testing import LocalBroker, LocalCluster
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

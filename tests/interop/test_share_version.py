@@ -20,7 +20,7 @@ from broker.protocol.messages import (
 )
 from broker.protocol.messages.api_versions import ApiVersionsRequest
 from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

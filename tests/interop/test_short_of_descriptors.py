@@ -17,7 +17,7 @@ import pytest
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.api_versions import ApiVersionsRequest
 from common.http.accepting import MAX_RESERVED_DESCRIPTORS
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.fuzz.in_process import combined_settings
 from tests.lib.connect_worker import ConnectWorker, eventually
 from tests.lib.mirror_process import MirrorProcess, properties_file

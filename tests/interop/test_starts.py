@@ -8,9 +8,9 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
-from millrace.cluster_layout import free_ports
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -66,7 +66,7 @@ def test_a_controller_that_is_not_formatted_is_told_how(tmp_path: Path, ports: l
         f"controller.quorum.bootstrap.servers=127.0.0.1:{ports[1]}",
     )
     assert "data is not formatted" in said
-    assert "millrace storage format --standalone" in said
+    assert "millstream storage format --standalone" in said
 
 
 def test_another_clusters_id_is_told_with_both(formatted: Path) -> None:

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.stock_clients import CLIENTS, Record
 
 pytestmark = pytest.mark.interop

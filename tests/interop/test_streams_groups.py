@@ -12,7 +12,7 @@ from broker.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from broker.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, ToolResult, kafka_libs, run_tools
 from tests.lib.streams_group_scenario import topology
 from tests.lib.streams_member import GROUP, StreamsMember

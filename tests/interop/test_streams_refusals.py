@@ -20,7 +20,7 @@ from broker.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
     Topology,
 )
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.streams_group_scenario import topology

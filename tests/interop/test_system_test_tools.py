@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def bootstrap() -> Iterator[str]:
 
 def started(tool: str, bootstrap: str, arguments: str) -> "subprocess.Popen[str]":
     words = ["--bootstrap-server", bootstrap, *arguments.split()]
-    command = [sys.executable, "-m", "millrace", tool, *words]
+    command = [sys.executable, "-m", "millstream", tool, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

@@ -16,8 +16,8 @@ import confluent_kafka
 import pytest
 
 from broker.protocol.api_keys import API_VERSION_RANGES
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node
 from tests.lib.java import java
 from tests.lib.running_program import running

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import confluent_kafka.admin
 import pytest
 
-from millrace.launch import program_command, program_environment
-from millrace.testing import LocalBroker
+from millstream.launch import program_command, program_environment
+from millstream.testing import LocalBroker
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker.__main__ import main as tool
-from millrace.security.jaas import SCRAM_MODULE, login_text
-from millrace.security.properties import properties_text
-from millrace.testing.security import USER, LocalSecurity
+from millstream.security.jaas import SCRAM_MODULE, login_text
+from millstream.security.properties import properties_text
+from millstream.testing.security import USER, LocalSecurity
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.waiting import until
 

@@ -13,7 +13,7 @@ from broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import (

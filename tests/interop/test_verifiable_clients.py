@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import confluent_kafka.admin
 import pytest
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import kafka_libs
 from tests.lib.java import java
 from tests.lib.waiting import until

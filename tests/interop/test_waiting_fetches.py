@@ -9,7 +9,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.framing import decode_response, encode_request
 from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 pytestmark = pytest.mark.interop

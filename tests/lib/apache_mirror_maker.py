@@ -1,4 +1,4 @@
-"""Apache's MirrorMaker 2, run from its jars, to compare with Millrace's mirror."""
+"""Apache's MirrorMaker 2, run from its jars, to compare with Millstream's mirror."""
 
 import json
 import shutil

@@ -1,7 +1,7 @@
 """Batches that a broker refuses, with the error Apache Kafka 4.3.1 answers to the same bytes.
 
-If Millrace differs on purpose, the name contains Kafka's answer: "(Kafka ...)". Both brokers accept
-the batches in `REPAIRED` and correct them.
+If Millstream differs on purpose, the name contains Kafka's answer: "(Kafka ...)". Both brokers
+accept the batches in `REPAIRED` and correct them.
 """
 
 import struct

@@ -1,8 +1,8 @@
 """Invalid requests to the coordinators of groups and transactions, each with its error.
 
-`BAD` has the requests by name. `Setting` prepares a broker, Millrace's or Apache Kafka's, and sends
-them: the broker has a transactional id with an old epoch, an open transaction, and groups with a
-present and a former member.
+`BAD` has the requests by name. `Setting` prepares a broker, Millstream's or Apache Kafka's, and
+sends them: the broker has a transactional id with an old epoch, an open transaction, and groups
+with a present and a former member.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Valid and invalid REST calls that are sent to Apache Kafka Connect's worker and to Millrace's.
+"""Valid and invalid REST calls that are sent to Apache Kafka Connect's worker and to Millstream's.
 
 Both workers run standalone on the same broker. Values that must differ (ids, times, traces,
 addresses) are masked; everything else must be equal.
@@ -342,14 +342,14 @@ def _loggers() -> Iterator[Call]:
     yield Call("GET", "/admin/loggers/org.apache.kafka.nowhere")
     yield Call("PUT", "/admin/loggers/root", {})
     yield Call("PUT", "/admin/loggers/root", {"level": "LOUD"})
-    yield Call("PUT", "/admin/loggers/org.apache.kafka.connect.millrace", {"level": "WARN"})
-    yield Call("GET", "/admin/loggers/org.apache.kafka.connect.millrace")
+    yield Call("PUT", "/admin/loggers/org.apache.kafka.connect.millstream", {"level": "WARN"})
+    yield Call("GET", "/admin/loggers/org.apache.kafka.connect.millstream")
     yield Call(
-        "PUT", "/admin/loggers/org.apache.kafka.connect.millrace?scope=cluster", {"level": "info"}
+        "PUT", "/admin/loggers/org.apache.kafka.connect.millstream?scope=cluster", {"level": "info"}
     )
-    yield Call("GET", "/admin/loggers/org.apache.kafka.connect.millrace")
+    yield Call("GET", "/admin/loggers/org.apache.kafka.connect.millstream")
     yield Call(
-        "PUT", "/admin/loggers/org.apache.kafka.connect.millrace?scope=x", {"level": "error"}
+        "PUT", "/admin/loggers/org.apache.kafka.connect.millstream?scope=x", {"level": "error"}
     )
     yield Call("DELETE", "/admin/loggers/root")
 

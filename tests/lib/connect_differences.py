@@ -1,4 +1,4 @@
-"""The intended differences between the answers of Millrace's Connect worker and Apache Kafka's.
+"""The intended differences between the answers of Millstream's Connect worker and Apache Kafka's.
 
 connect/README.md describes them for users. Any other difference is an error.
 """
@@ -19,7 +19,7 @@ _OTHER_WORDS: Final = (
 class Difference(NamedTuple):
     reason: str
     explains: Callable[[Call, Answer, Answer], bool]
-    """Gets the call, Apache's answer and Millrace's."""
+    """Gets the call, Apache's answer and Millstream's."""
 
 
 def explained(call: Call, theirs: Answer, ours: Answer) -> str | None:
@@ -28,7 +28,7 @@ def explained(call: Call, theirs: Answer, ours: Answer) -> str | None:
 
 
 def _is_said_to_be_the_askers(call: Call, theirs: Answer, ours: Answer) -> bool:
-    """Millrace's refusal names the error; Apache's has a message of a Java exception."""
+    """Millstream's refusal names the error; Apache's has a message of a Java exception."""
     del call
     return theirs.status == 500 and 400 <= ours.status < 500 and bool(ours.body["message"])
 
@@ -81,7 +81,7 @@ def _same_setting(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
         return theirs == ours
     their_value, our_value = ({**each["value"]} for each in (theirs, ours))
     proposed = set(their_value.pop("recommended_values"))
-    # Millrace has more converters.
+    # Millstream has more converters.
     if not proposed <= set(our_value.pop("recommended_values")):
         return False
     return theirs["definition"] == ours["definition"] and their_value == our_value

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from millrace.connect.data.logical import decimal_of
-from millrace.connect.data.schema import Schema, Struct
+from millstream.connect.data.logical import decimal_of
+from millstream.connect.data.schema import Schema, Struct
 
 Pair = tuple[Schema, Any]
 NAMES = ("a", "b", "id", "note", "name.with.dots", "ö", "schema", "payload", "null")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from millrace.connect import (
+from millstream.connect import (
     ConnectException,
     Header,
     Schema,
@@ -13,7 +13,7 @@ from millrace.connect import (
     SourceTask,
     TopicPartition,
 )
-from millrace.connect.connectors import SourceConnector
+from millstream.connect.connectors import SourceConnector
 
 
 class Kept:

@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from millrace.connect.data.logical import decimal_of
-from millrace.connect.data.schema import Schema, Struct
+from millstream.connect.data.logical import decimal_of
+from millstream.connect.data.schema import Schema, Struct
 
 Pair = tuple[Schema, Any]
 NAMES = st.text("abcXYZ_é", min_size=1, max_size=5)

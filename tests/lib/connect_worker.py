@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from millrace.forked_process import ForkedProcess
-from millrace.launch import program_environment
+from millstream.forked_process import ForkedProcess
+from millstream.launch import program_environment
 from tests.lib.forked import CONNECT
 
 ROOT = Path(__file__).parent.parent.parent

@@ -15,7 +15,7 @@ from tests.lib.waiting import until
 ROOT = Path(__file__).parents[2]
 WHEELHOUSE = ROOT / "build" / "wheelhouse"
 PUBLIC_BASE = "python:3.11-slim"
-OWN_BASE = "millrace-test/python:3.11"
+OWN_BASE = "millstream-test/python:3.11"
 _DEBIAN = "bookworm"
 _ANSWER_SECONDS, _FETCH_SECONDS = 60, 300
 """The time after which a daemon or a network without an answer counts as missing."""
@@ -76,7 +76,7 @@ def build_settings() -> dict[str, str]:
         file.flush()
         for more in (locked, ["hatchling", "--constraint", file.name]):
             _run([*pip, *more], "the wheels cannot be had")
-    return {"MILLRACE_BASE_IMAGE": _base_image(), "MILLRACE_PIP_NO_INDEX": "1"}
+    return {"MILLSTREAM_BASE_IMAGE": _base_image(), "MILLSTREAM_PIP_NO_INDEX": "1"}
 
 
 def _versions(locked: str) -> Iterator[str]:

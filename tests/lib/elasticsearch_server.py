@@ -15,7 +15,7 @@ from typing import Self
 
 import pytest
 
-from millrace.cluster_layout import free_ports
+from millstream.cluster_layout import free_ports
 from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.side_by_side import one_at_a_time
 
@@ -28,7 +28,7 @@ class Elasticsearch:
 
     def __init__(self) -> None:
         self._made = _resolved()
-        self._home = Path(tempfile.mkdtemp(prefix="millrace-elasticsearch-"))
+        self._home = Path(tempfile.mkdtemp(prefix="millstream-elasticsearch-"))
         self._port, self._transport_port = islice(free_ports(), 2)
         self.url = f"http://127.0.0.1:{self._port}"
         self.process: subprocess.Popen[bytes] | None = None

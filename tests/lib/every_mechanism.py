@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from broker.__main__ import main as tool
 from broker.config.oauth_config import HANDLER, UNSECURED_HANDLER
-from millrace.certificates import CertificateAuthority, IssuedCertificate
-from millrace.cluster_layout import free_ports
-from millrace.security.jaas import (
+from millstream.certificates import CertificateAuthority, IssuedCertificate
+from millstream.cluster_layout import free_ports
+from millstream.security.jaas import (
     KERBEROS_MODULE,
     OAUTHBEARER_MODULE,
     PLAIN_MODULE,
@@ -20,7 +20,7 @@ from millrace.security.jaas import (
     TOKEN_URL,
     login_text,
 )
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.issuer import Issuer, token
 from tests.lib.kerberos import REALM, Realm
 from tests.lib.secured_broker import AUTHORIZER

@@ -1,7 +1,7 @@
 """Transcripts of requests to a group coordinator and their answers.
 
 A transcript has blocks. A block begins with a command; the indented lines under it are the answer.
-The answers in the repository were recorded from Apache Kafka 4.3.1, so a run against Millrace's
+The answers in the repository were recorded from Apache Kafka 4.3.1, so a run against Millstream's
 shard compares whole responses, field by field, through both codecs.
 
     join a v=5                       a client by name; later commands use its id and generation
@@ -45,7 +45,7 @@ SUBSCRIPTIONS = {subscription(*topics): topics for topics in [("t",), ("u",), ("
 
 
 class ShardPeer:
-    """Millrace's shard in this process, with virtual time and the real codecs."""
+    """Millstream's shard in this process, with virtual time and the real codecs."""
 
     suffix = ""
 
@@ -103,7 +103,7 @@ class ShardPeer:
 
 
 class BrokerPeer:
-    """A running broker, Millrace or Apache Kafka, with a connection for each request."""
+    """A running broker, Millstream or Apache Kafka, with a connection for each request."""
 
     def __init__(self, bootstrap: str, suffix: str):
         host, _, port = bootstrap.rpartition(":")

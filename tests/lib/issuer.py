@@ -14,8 +14,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from millrace.certificates import CertificateAuthority
-from millrace.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
+from millstream.certificates import CertificateAuthority
+from millstream.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
 
 AUDIENCE = "kafka"
 _KEY = rsa.generate_private_key(65537, 2048)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.cluster_layout import free_ports
+from millstream.cluster_layout import free_ports
 
 REALM = "TEST.EXAMPLE"
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")
@@ -60,7 +60,7 @@ class Realm:
 def why_no_realm() -> str:
     """Return what is missing to run a realm; empty if nothing is."""
     if find_spec("gssapi") is None:
-        return "no package gssapi: pip install 'millrace[kerberos]'"
+        return "no package gssapi: pip install 'millstream[kerberos]'"
     missing = [each for each in PROGRAMS if shutil.which(each, path=SEARCHED) is None]
     if missing:
         return f"no {missing[0]}: apt-get install krb5-kdc krb5-admin-server krb5-user"

@@ -12,7 +12,7 @@ def live(lives: Path, gate: Path) -> None:
         file.write(f"{os.getpid()}\n")
     with gate.open() as opened:
         fcntl.flock(opened, fcntl.LOCK_SH)
-    print("millrace mortal ready on nowhere", flush=True)
+    print("millstream mortal ready on nowhere", flush=True)
     signal.pause()
 
 

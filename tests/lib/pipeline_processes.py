@@ -21,11 +21,11 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from common.registry import loader
 from common.registry.wire import EventReader, EventWriter, schema_id_of
-from millrace.cluster_layout import free_ports
-from millrace.forked_process import SERVICES as FORKED_SERVICES
-from millrace.forked_process import ForkServer
-from millrace.launch import program_environment
-from millrace.security.access import kafka_access
+from millstream.cluster_layout import free_ports
+from millstream.forked_process import SERVICES as FORKED_SERVICES
+from millstream.forked_process import ForkServer
+from millstream.launch import program_environment
+from millstream.security.access import kafka_access
 
 JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 """What it takes to judge an order; nobody asks for money."""

@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from millrace.cluster_layout import free_ports
+from millstream.cluster_layout import free_ports
 
 
 class PostgreSql:
@@ -18,7 +18,7 @@ class PostgreSql:
 
     def __init__(self) -> None:
         self._bin = _binaries()
-        self._folder = Path(tempfile.mkdtemp(prefix="millrace-postgresql-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="millstream-postgresql-"))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres", "postgres")
         self.port = next(free_ports())

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import aiohttp
 
-from millrace.demo.observing import Observer
-from millrace.demo.registry import RegistryReader
-from millrace.demo.topics import publish_catalogue, publish_customers, wait_for_keys
-from millrace.launch import program_environment
-from millrace.security.access import KafkaAccess
-from millrace.security.properties import properties_text
+from millstream.demo.observing import Observer
+from millstream.demo.registry import RegistryReader
+from millstream.demo.topics import publish_catalogue, publish_customers, wait_for_keys
+from millstream.launch import program_environment
+from millstream.security.access import KafkaAccess
+from millstream.security.properties import properties_text
 from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.publishing import ResultsPublisher
 from spark_analytics.jobs.topics import INPUTS, RESULTS
@@ -62,7 +62,7 @@ def load_command(run: Pipeline, file: str) -> list[str]:
 def run_load(run: Pipeline, file: str) -> None:
     """Send a few orders, with their products and a record that nobody can read."""
     done = subprocess.run(
-        [sys.executable, "-m", "millrace", "load", *load_command(run, file)],
+        [sys.executable, "-m", "millstream", "load", *load_command(run, file)],
         env={**program_environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -72,7 +72,7 @@ def run_load(run: Pipeline, file: str) -> None:
 
 
 def watch_as_the_demo(run: Pipeline, access: KafkaAccess) -> None:
-    """Make a product and a customer known, and follow the topics, as `millrace demo` does."""
+    """Make a product and a customer known, and follow the topics, as `millstream demo` does."""
 
     async def watch() -> None:
         async with aiohttp.ClientSession() as session:

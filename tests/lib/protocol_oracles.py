@@ -1,8 +1,8 @@
-"""Two other codecs of the protocol, kio and kafka-python, to compare Millrace's codec with.
+"""Two other codecs of the protocol, kio and kafka-python, to compare Millstream's codec with.
 
-Each oracle decodes bytes that Millrace encoded, and encodes the decoded values again. Values are
-compared in a plain form: a dict for each struct, by Millrace's field names, with the fields of the
-version.
+Each oracle decodes bytes that Millstream encoded, and encodes the decoded values again. Values are
+compared in a plain form: a dict for each struct, by Millstream's field names, with the fields of
+the version.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ def fields_of(struct: type[Struct], version: int) -> list[Field]:
 
 
 def plain(value: Any, version: int) -> Any:
-    """Return the plain form of one of Millrace's values."""
+    """Return the plain form of one of Millstream's values."""
     if isinstance(value, Struct):
         return {
             field.name: plain(getattr(value, field.name), version)

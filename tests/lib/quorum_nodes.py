@@ -36,7 +36,7 @@ from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_rules import ControllerRules
 from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
 from broker.server.quorum.quorum import MetadataDisk, Quorum
-from millrace import cluster_layout
+from millstream import cluster_layout
 
 CLUSTER_ID = "quorum-test-cluster-id"
 PATIENCE_S = 60

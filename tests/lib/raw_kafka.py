@@ -1,4 +1,4 @@
-"""A socket to a broker, for bytes that no client sends, with Millrace's codec for valid ones."""
+"""A socket to a broker, for bytes that no client sends, with Millstream's codec for valid ones."""
 
 import socket
 import struct

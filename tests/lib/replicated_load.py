@@ -9,7 +9,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka.admin import AdminClient
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 
 

@@ -1,6 +1,6 @@
 """A real S3 server (SeaweedFS), in a folder that is removed with it.
 
-The variable `MILLRACE_TEST_S3` names another server, as http://key:secret@host:port.
+The variable `MILLSTREAM_TEST_S3` names another server, as http://key:secret@host:port.
 """
 
 import http.client
@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from millrace.cluster_layout import free_ports
+from millstream.cluster_layout import free_ports
 
 _PROGRAM = Path(sysconfig.get_path("scripts"), "weed")
 _LISTENERS = ("s3", "master", "volume", "filer")
@@ -37,8 +37,8 @@ class S3(NamedTuple):
 @contextmanager
 def s3_server() -> Iterator[S3]:
     """Run a server until the block ends; skip the test if no server is available."""
-    if "MILLRACE_TEST_S3" in os.environ:
-        url = urlsplit(os.environ["MILLRACE_TEST_S3"])
+    if "MILLSTREAM_TEST_S3" in os.environ:
+        url = urlsplit(os.environ["MILLSTREAM_TEST_S3"])
         yield S3(f"{url.hostname}:{url.port}", str(url.username), str(url.password))
         return
     if not _PROGRAM.exists():
@@ -47,7 +47,7 @@ def s3_server() -> Iterator[S3]:
     ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
     inner_ports = dict(zip(_LISTENERS, islice(free, len(_LISTENERS)), strict=True))
     found = S3(f"127.0.0.1:{ports['s3']}", "test-key", "test-secret")
-    with tempfile.TemporaryDirectory(prefix="millrace-s3-") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-s3-") as folder:
         process = subprocess.Popen(
             _command(Path(folder), found, ports, inner_ports),
             stdout=subprocess.DEVNULL,

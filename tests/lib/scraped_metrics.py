@@ -2,7 +2,7 @@
 
 import urllib.request
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 
 
 def metrics_of(cluster: LocalCluster, node_id: int) -> dict[str, float]:

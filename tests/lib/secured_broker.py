@@ -16,11 +16,11 @@ from confluent_kafka.admin import (
 )
 
 from broker.__main__ import main as tool
-from millrace.certificates import CertificateAuthority
-from millrace.security.properties import properties_text, write_private
-from millrace.security.rights import Right
-from millrace.testing import LocalBroker
-from millrace.testing.security import USER
+from millstream.certificates import CertificateAuthority
+from millstream.security.properties import properties_text, write_private
+from millstream.security.rights import Right
+from millstream.testing import LocalBroker
+from millstream.testing.security import USER
 from tests.lib.issuer import Issuer
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -107,7 +107,7 @@ class SecuredBroker:
             *("--bootstrap-server", self.bootstrap_servers),
             *("--command-config", self.broker.client_file(), "--alter"),
             *("--entity-type", "broker-loggers", "--entity-name", str(node_id)),
-            *("--add-config", f"millrace.authorizer={level}"),
+            *("--add-config", f"millstream.authorizer={level}"),
         ]
         assert tool(["configs", *told]) == 0
 

@@ -15,7 +15,7 @@ from broker.protocol.messages.find_coordinator import (
 )
 from broker.protocol.messages.share_fetch import ShareFetchResponse
 from broker.records.batch import split_batches
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.share_member import ShareMember, initialize, topic_id_of
 from tests.lib.waiting import until

@@ -126,7 +126,7 @@ class ConfluentClient:
 
 
 class KafkaPythonClient:
-    # Its snappy, lz4 and zstd need other C libraries, which are not dependencies of Millrace.
+    # Its snappy, lz4 and zstd need other C libraries, which are not dependencies of Millstream.
     codecs = ("none", "gzip")
 
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:

@@ -15,14 +15,14 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from common.kafka.topic_creation import ensure_topics
 from common.kafka.topics import PARTITION_COUNT
 from common.registry.wire import EventWriter
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from streams.topics import INPUTS, wanted_topics
 from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.waiting import PATIENCE_SECONDS, until
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
-GROUP = "millrace-streams"
+GROUP = "millstream-streams"
 _PAUSE_SECONDS = 0.2
 Order = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Cases for transformations, and Millrace's results in the format of RunTransforms.java."""
+"""Cases for transformations, and Millstream's results in the format of RunTransforms.java."""
 
 import json
 import random
@@ -9,9 +9,9 @@ from typing import Any
 from connect.converters.json_converter import JsonConverter
 from connect.plugins.built_in import CLASSES
 from connect.plugins.catalogue import PluginKind, Plugins
-from millrace.connect import Schema, SinkRecord
-from millrace.connect.data.records import CREATE_TIME, headers_of
-from millrace.connect.errors import KafkaException
+from millstream.connect import Schema, SinkRecord
+from millstream.connect.data.records import CREATE_TIME, headers_of
+from millstream.connect.errors import KafkaException
 from tests.lib.connect_random import Pair, plain, simple, sorted_json, struct, text
 
 _PLUGINS = Plugins(CLASSES)
@@ -386,7 +386,7 @@ def is_same(case: Case, theirs: dict[str, Any], our: dict[str, Any]) -> bool:
     """Return whether two results are equal: as bytes with schemas, otherwise by content.
 
     Without schemas an object is a map, and Java's maps have no order. If Kafka's code fails with a
-    Java exception, Millrace must refuse the record.
+    Java exception, Millstream must refuse the record.
     """
     if "error" in theirs:
         return "error" in our and (theirs["error"] not in _KINDS or theirs["error"] == our["error"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from millrace.mirror import TopicPartition
+from millstream.mirror import TopicPartition
 from mirror.gaps import Gap, Resumed, resumed_after_reset
 
 AT = TopicPartition("orders", 3)

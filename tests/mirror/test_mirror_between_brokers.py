@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from millrace.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
-from millrace.testing import LocalBroker
+from millstream.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
+from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import eventually
 from tests.lib.mirror_process import (

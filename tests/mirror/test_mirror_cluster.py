@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AclOperation
 
-from millrace.connect.connectors import TopicPartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import TopicPartition
+from millstream.connect.errors import ConnectException
 from mirror.cluster import MirrorCluster
 from tests.lib.lost_leader import LostLeader
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from millrace.mirror import TopicPartition
+from millstream.mirror import TopicPartition
 from mirror.figures import PartitionFigures, metrics
 from mirror.mirror_maker_settings import Pair
 from mirror.status import FlowStatus, status_lines

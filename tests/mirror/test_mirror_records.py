@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.mirror import (
+from millstream.mirror import (
     Checkpoint,
     Heartbeat,
     MirrorRecordError,

@@ -7,8 +7,8 @@ import pytest
 
 from connect.definitions.validation import require_valid, validate
 from connect.plugins.scan import find_plugins
-from millrace.connect.errors import ConfigException
-from millrace.security.properties import parse_properties
+from millstream.connect.errors import ConfigException
+from millstream.security.properties import parse_properties
 from mirror.definitions import CHECKPOINT, SOURCE
 from mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
 from mirror.settings import MirrorSettings

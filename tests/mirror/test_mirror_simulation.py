@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import pytest
 
-from millrace.mirror import Checkpoint, OffsetAndMetadata, OffsetSync, TopicPartition
+from millstream.mirror import Checkpoint, OffsetAndMetadata, OffsetSync, TopicPartition
 from mirror.checkpoints import Checkpoints, GroupInTarget, reversed_sync
 from mirror.offset_sync_store import OffsetSyncStore
 from mirror.sync_queue import SyncQueue

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millrace.mirror import RemoteClusterUtils
-from millrace.testing import LocalBroker
+from millstream.mirror import RemoteClusterUtils
+from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ConnectWorker, eventually
 from tests.lib.mirror_process import (
     MirrorProcess,

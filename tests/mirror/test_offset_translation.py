@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.mirror import OffsetSync, TopicPartition
+from millstream.mirror import OffsetSync, TopicPartition
 from mirror.offset_sync_store import OffsetSyncStore
 from mirror.sync_queue import MAX_DUE, MAX_IN_FLIGHT, SyncQueue
 

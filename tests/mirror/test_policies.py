@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.connect.errors import ConfigException
-from millrace.mirror import (
+from millstream.connect.errors import ConfigException
+from millstream.mirror import (
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
     ReplicationPolicy,

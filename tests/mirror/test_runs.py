@@ -1,6 +1,6 @@
 """Messages that come at once, in runs of one partition each."""
 
-from millrace.mirror import TopicPartition
+from millstream.mirror import TopicPartition
 from mirror.runs import Run, runs_of
 from tests.mirror.test_mirror_figures import Message as _Message
 

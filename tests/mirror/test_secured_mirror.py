@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from millrace.security.access import KafkaAccess
-from millrace.security.grants import rules
-from millrace.security.properties import parse_properties, properties_text, write_private
-from millrace.security.rights import Right, programs
-from millrace.testing.security import USER
+from millstream.security.access import KafkaAccess
+from millstream.security.grants import rules
+from millstream.security.properties import parse_properties, properties_text, write_private
+from millstream.security.rights import Right, programs
+from millstream.testing.security import USER
 from tests.lib.forked import CONNECT
 from tests.lib.mirror_process import QUICK, MirrorProcess
 from tests.lib.pipeline_processes import Program

@@ -4,7 +4,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from millrace.mirror import TopicPartition
+from millstream.mirror import TopicPartition
 from mirror.figures import PartitionFigures
 from mirror.source_task import MirrorSourceTask
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from millrace.mirror import TopicPartition
+from millstream.mirror import TopicPartition
 from mirror.topic_identity import TopicIdentity
 
 AT = TopicPartition("orders", 0)

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from millrace.testing import LocalStack
+from millstream.testing import LocalStack
 from tests.lib.rest_calls import RestCalls
 
 _NUMBERS = count()

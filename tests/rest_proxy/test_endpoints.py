@@ -2,7 +2,7 @@
 
 import pytest
 
-from millrace.testing import LocalRestProxy, LocalStack
+from millstream.testing import LocalRestProxy, LocalStack
 from rest_proxy.app import V2, V3
 from rest_proxy.endpoints import ENDPOINTS, KNOWN, EndpointLists
 from rest_proxy.refusals import RestError

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from millrace.testing import LocalBroker, LocalRestProxy, LocalStack
+from millstream.testing import LocalBroker, LocalRestProxy, LocalStack
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
 from tests.lib.waiting import until
 
@@ -170,7 +170,7 @@ def test_a_hundred_instances_that_nobody_calls_again_are_gone_and_so_is_their_me
                 partitions = {"partitions": [{"topic": "idle", "partition": 0}]}
                 assert rest.post(f"{path}/assignments", partitions).status == 204
             deadline = time.monotonic() + 30
-            while "millrace_rest_proxy_consumer_instances 0.0" not in rest.get("/metrics").body:
+            while "millstream_rest_proxy_consumer_instances 0.0" not in rest.get("/metrics").body:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
             return memory_bytes(proxy.pid)

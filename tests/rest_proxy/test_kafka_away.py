@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from millrace.testing import LocalBroker, LocalCluster, LocalRestProxy
+from millstream.testing import LocalBroker, LocalCluster, LocalRestProxy
 from tests.chaos.faults import DISK_ORDERS, SWITCH, build_shim
 from tests.chaos.schedule import FULL_DISK
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type

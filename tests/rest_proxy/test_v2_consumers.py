@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from millrace.testing import LocalStack
+from millstream.testing import LocalStack
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from millrace.testing import LocalStack
+from millstream.testing import LocalStack
 from tests.lib.rest_calls import JSON, V2, RestCalls, records_type
 
 pytestmark = pytest.mark.slow
@@ -214,4 +214,4 @@ def test_probes_and_metrics(rest: RestCalls) -> None:
     assert rest.get("/health/ready").body == {"status": "ready"}
     text = rest.get("/metrics").body
     assert 'route="/topics/{topic}"' in text
-    assert "millrace_rest_proxy_consumer_instances" in text
+    assert "millstream_rest_proxy_consumer_instances" in text

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from millrace.testing import LocalStack
+from millstream.testing import LocalStack
 from tests.lib.rest_calls import JSON, Cluster, RestCalls
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from common.http.guarding import guarding
 from common.http.site_guard import SiteGuard
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
 from schemas.registry.judge import Judge

@@ -25,7 +25,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.pipeline_processes import Program, call
 from tests.lib.waiting import until
 from tests.schemas.test_registry_compatibility import VERDICTS

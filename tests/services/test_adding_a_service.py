@@ -17,8 +17,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events
-from millrace.launch import program_command, program_environment, programs_folder
-from millrace.testing import LocalBroker
+from millstream.launch import program_command, program_environment, programs_folder
+from millstream.testing import LocalBroker
 from services.orders.desk import created_event
 from services.orders.requests import OrderRequest
 

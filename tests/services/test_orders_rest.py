@@ -405,13 +405,13 @@ def test_probes_metrics_and_description() -> None:
     async def check(one: Node) -> None:
         assert (await one.client.get("/health/ready")).status == 200
         metrics = await (await one.client.get("/metrics")).text()
-        assert "millrace_verdicts_total" in metrics
+        assert "millstream_verdicts_total" in metrics
         await one.client.get("/no/such/path")
         await one.client.get("/v1/orders/x")
         metrics = await (await one.client.get("/metrics")).text()
         for route in ("none", "/v1/orders/{order_id}"):
             labels = f'method="GET",route="{route}",status="404"'
-            assert f"millrace_http_seconds_count{{{labels}}} 1.0" in metrics
+            assert f"millstream_http_seconds_count{{{labels}}} 1.0" in metrics
         described = await (await one.client.get("/openapi.json")).json()
         assert described["openapi"] == "3.1.0"
         routes = {

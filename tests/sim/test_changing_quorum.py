@@ -1,6 +1,7 @@
 """A quorum whose voters come and go under faults; planted bugs in it are found.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -15,8 +16,8 @@ from tests.sim.voter_mutations import (
     lead_on_after_the_removal,
 )
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "24"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "24"))
 FAST_COUNT = min(4, SEED_COUNT)
 SEED_LIMIT = 400
 FOUND_BY = {change_several_voters_at_once: 45}

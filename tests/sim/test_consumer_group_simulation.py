@@ -1,6 +1,7 @@
 """Seeded histories of a consumer group, and bugs planted in it that they must find.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -13,8 +14,8 @@ from tests.sim.consumer_group_mutations import MUTATIONS
 from tests.sim.consumer_group_world import ConsumerGroupWorld
 from tests.sim.migrating_group_world import MigratingGroupWorld
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "30"))
 EVENT_COUNT = 150
 SEED_LIMIT = 60
 FOUND_BY = {

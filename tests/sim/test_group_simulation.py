@@ -1,6 +1,7 @@
 """Seeded histories of a classic group's coordinator, and bugs planted in it that they must find.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -12,8 +13,8 @@ from tests.lib.seeds import seeds
 from tests.sim.group_mutations import MUTATIONS
 from tests.sim.group_world import EVENT_COUNT, GROUP_IDS, PROTOCOL_SETS, GroupWorld, play
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "50"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "50"))
 SEEDS_FOR_A_BUG = 60
 
 

@@ -1,6 +1,7 @@
 """The metadata quorum under faults, checked after every event.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -10,8 +11,8 @@ import pytest
 
 from tests.sim.quorum_cluster import QuorumSimulation
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "36"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "36"))
 """The first nine seeds find all planted bugs but one, which seed 837 finds."""
 FAST_COUNT = min(4, SEED_COUNT)
 

@@ -1,7 +1,7 @@
 """A replicated partition under faults, checked after every event.
 
 Every other history uses the real log. A failure names its seed:
-`MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone, and so does
+`MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it alone, and so does
 `python -m tests.sim --only replication --first <seed> --seeds 1`.
 """
 
@@ -12,8 +12,8 @@ import pytest
 
 from tests.sim.replica_cluster import ReplicaSimulation
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "75"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "75"))
 FAST_COUNT = min(8, SEED_COUNT)
 LOOKED_INTO = 20
 

@@ -1,6 +1,7 @@
 """Seeded histories of a share group, and bugs planted in it that they must find.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -12,8 +13,8 @@ from tests.sim.replica_cluster import NoProgress
 from tests.sim.share_mutations import MUTATIONS
 from tests.sim.share_world import STEP_COUNT, ShareWorld
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "30"))
 SEED_LIMIT = 60
 FOUND_BY = {
     "a_failed_write_counts_as_done": 40,

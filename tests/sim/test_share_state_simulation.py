@@ -1,6 +1,7 @@
 """Seeded requests to a share-state shard, and bugs planted in it that they must find.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -11,8 +12,8 @@ from tests.lib.seeds import seeds
 from tests.sim.share_state_mutations import MUTATIONS
 from tests.sim.share_state_world import EVENT_COUNT, ShareStateWorld
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "30"))
 SEED_LIMIT = 40
 
 

@@ -9,8 +9,8 @@ from tests.lib.seeds import beginning_with, seeds
 from tests.sim.streams_group_mutations import MUTATIONS
 from tests.sim.streams_group_world import StreamsGroupWorld
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "30"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "30"))
 EVENT_COUNT = 150
 SEED_LIMIT = 60
 FOUND_BY = {

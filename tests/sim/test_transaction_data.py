@@ -1,6 +1,7 @@
 """Histories of transactions on real logs, and bugs planted in them.
 
-A failure names its seed; `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed; `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -13,8 +14,8 @@ from tests.sim.transaction_data import TransactionData
 from tests.sim.transaction_data_mutations import MUTATIONS, note_no_aborted_transaction
 from tests.sim.transaction_people import ABORT
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "100"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "100"))
 FAST_COUNT = min(8, SEED_COUNT)
 SEED_LIMIT = 1_000
 FOUND_BY = {

@@ -1,6 +1,7 @@
 """Seeded histories of transactions, and bugs planted in the coordinator that they must find.
 
-A failure names its seed: `MILLRACE_SIM_SEEDS=1 MILLRACE_SIM_FIRST_SEED=<seed>` replays it alone.
+A failure names its seed: `MILLSTREAM_SIM_SEEDS=1 MILLSTREAM_SIM_FIRST_SEED=<seed>` replays it
+alone.
 """
 
 import os
@@ -11,8 +12,8 @@ from tests.lib.seeds import beginning_with
 from tests.sim.transaction_cluster import TransactionSimulation
 from tests.sim.transaction_mutations import MUTATIONS
 
-FIRST_SEED = int(os.environ.get("MILLRACE_SIM_FIRST_SEED", "0"))
-SEED_COUNT = int(os.environ.get("MILLRACE_SIM_SEEDS", "8"))
+FIRST_SEED = int(os.environ.get("MILLSTREAM_SIM_FIRST_SEED", "0"))
+SEED_COUNT = int(os.environ.get("MILLSTREAM_SIM_SEEDS", "8"))
 SEED_LIMIT = 200
 FOUND_BY = {
     "fence_without_raising_the_epoch": 7,

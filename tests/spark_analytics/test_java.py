@@ -55,7 +55,7 @@ def test_without_any_java_the_message_says_what_to_do(tmp_path):
     with pytest.raises(java.JavaNotFoundError) as error:
         java.java_home({"JAVA_HOME": str(old), "PATH": str(tmp_path)})
     assert "is Java 8" in str(error.value)
-    assert "millrace[spark-jre]" in str(error.value)
+    assert "millstream[spark-jre]" in str(error.value)
 
 
 def test_the_bundled_jre_is_the_last_resort_and_loses_one_argument(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ def some_java(monkeypatch, tmp_path):
 
 
 def test_arguments_win_over_the_environment_and_both_over_the_defaults():
-    environment = {"MILLRACE_SPARK_CONF": "spark.master=local[3]; spark.driver.memory=2g\n"}
+    environment = {"MILLSTREAM_SPARK_CONF": "spark.master=local[3]; spark.driver.memory=2g\n"}
     settings = session.session_settings({"spark.master": "local[1]"}, environment)
     assert settings["spark.master"] == "local[1]"
     assert settings["spark.driver.memory"] == "2g"

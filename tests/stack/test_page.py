@@ -55,7 +55,7 @@ def test_ready_means_that_seeds_are_there(
 
 def test_metrics_probes_and_refusals() -> None:
     text = page().answer("GET", "/metrics", LOCAL)[2].decode()
-    assert 'millrace_stack_part_ready{part="registry"} 1' in text
+    assert 'millstream_stack_part_ready{part="registry"} 1' in text
     assert page().answer("GET", "/health/live?x", LOCAL)[0] == 200
     for method, path, status in (("GET", "/nowhere", 404), ("POST", "/", 405)):
         found, headers, body = page().answer(method, path, LOCAL)

@@ -1,4 +1,4 @@
-"""`millrace up` as a person uses it: real processes, and none is left."""
+"""`millstream up` as a person uses it: real processes, and none is left."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from millrace.security.jaas import parse_jaas
-from millrace.security.properties import parse_properties
-from millrace.security.translation import librdkafka_security
+from millstream.security.jaas import parse_jaas
+from millstream.security.properties import parse_properties
+from millstream.security.translation import librdkafka_security
 from tests.lib.process_tree import processes_below
 from tests.lib.rest_calls import JSON, RestCalls, records_type
 from tests.lib.waiting import until
@@ -40,20 +40,20 @@ schemas:
 
 
 class Command:
-    """The `millrace` command, for stacks of one folder."""
+    """The `millstream` command, for stacks of one folder."""
 
     def __init__(self, home: Path) -> None:
-        self._environment = {**os.environ, "MILLRACE_HOME": str(home)}
+        self._environment = {**os.environ, "MILLSTREAM_HOME": str(home)}
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "millrace", *arguments]
+        command = [sys.executable, "-m", "millstream", *arguments]
         return subprocess.run(
             command, env=self._environment, capture_output=True, text=True, check=False, timeout=200
         )
 
     def begin(self, *arguments: str) -> "subprocess.Popen[bytes]":
         """Start the command, and do not wait for it."""
-        command = [sys.executable, "-m", "millrace", *arguments]
+        command = [sys.executable, "-m", "millstream", *arguments]
         quiet = subprocess.DEVNULL
         return subprocess.Popen(command, env=self._environment, stdout=quiet, stderr=quiet)
 
@@ -71,7 +71,7 @@ class Command:
 
 
 @pytest.fixture
-def millrace(tmp_path: Path) -> Iterator[Command]:
+def millstream(tmp_path: Path) -> Iterator[Command]:
     command = Command(tmp_path / "home")
     yield command
     command("down")
@@ -113,11 +113,11 @@ def values_of(servers: str, topic: str, count: int) -> list[bytes]:
 
 
 def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
-    millrace: Command, tmp_path: Path
+    millstream: Command, tmp_path: Path
 ) -> None:
     seeds = tmp_path / "seeds.yaml"
     seeds.write_text(SEEDS)
-    stack = millrace.up("--ephemeral", "--seed", str(seeds))
+    stack = millstream.up("--ephemeral", "--seed", str(seeds))
     assert list(stack["addresses"]) == ["broker", "registry", "rest-proxy", "connect", "page"]
     urls = stack["environment"]
     assert RestCalls(urls["SCHEMA_REGISTRY_URL"]).get("/subjects").body == [
@@ -136,33 +136,33 @@ def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
     assert page.get("/health/ready").body == {"missing": []}
     send(urls["KAFKA_BOOTSTRAP_SERVERS"], "lines", "hello")
 
-    again = millrace("up", "--json")
+    again = millstream("up", "--json")
     assert f"process {stack['pid']}" in again.stderr
     assert json.loads(again.stdout)["addresses"] == stack["addresses"]
     taken = stack["addresses"]["page"].rpartition(":")[2]
-    refused = millrace("up", "--name", "other", "--offset-ports", str(int(taken) - 8080))
+    refused = millstream("up", "--name", "other", "--offset-ports", str(int(taken) - 8080))
     assert refused.returncode == 1
     assert f"port {taken} of page is taken by process {stack['pid']}" in refused.stderr
-    assert "ready" in millrace("status").stdout
-    assert "millrace broker" in millrace("logs", "broker-1", "-n", "50").stdout
-    assert millrace("logs", "kitchen").returncode == 1
+    assert "ready" in millstream("status").stdout
+    assert "millstream broker" in millstream("logs", "broker-1", "-n", "50").stdout
+    assert millstream("logs", "kitchen").returncode == 1
 
     running = all_of(stack)
     assert len(running) > 5
-    assert millrace("down").returncode == 0
+    assert millstream("down").returncode == 0
     until(lambda: not any(map(is_there, running)), 5)
-    assert millrace("status").returncode == 3
-    assert millrace("down").returncode == 0
+    assert millstream("status").returncode == 3
+    assert millstream("down").returncode == 0
 
 
 @pytest.mark.parametrize("ending", ["down", "kill"])
 def test_data_is_there_at_the_next_up_and_no_process_is_left(
-    millrace: Command, tmp_path: Path, ending: str
+    millstream: Command, tmp_path: Path, ending: str
 ) -> None:
     has_registry = ending == "down"
     parts = "broker,registry" if has_registry else "broker"
     data = ("--data", str(tmp_path / "data"), "--only", parts)
-    stack = millrace.up(*data)
+    stack = millstream.up(*data)
     servers = stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
     send(servers, "lines", "before")
     if has_registry:
@@ -170,11 +170,11 @@ def test_data_is_there_at_the_next_up_and_no_process_is_left(
         assert registry.post("/subjects/s/versions", {"schema": '"string"'}, JSON).status == 200
     running = all_of(stack)
     if ending == "down":
-        millrace("down")
+        millstream("down")
     else:
         os.kill(stack["pid"], signal.SIGKILL)
     until(lambda: not any(map(is_there, running)), 20)
-    stack = millrace.up(*data)
+    stack = millstream.up(*data)
     servers = stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
     send(servers, "lines", "after")
     assert sorted(values_of(servers, "lines", 2)) == [b"after", b"before"]
@@ -185,12 +185,12 @@ def test_data_is_there_at_the_next_up_and_no_process_is_left(
 
 @pytest.mark.parametrize("moment", ["plan.json", "state.json", "data/broker-1"])
 def test_killed_at_its_start_leaves_no_process_and_the_next_up_works(
-    tmp_path: Path, millrace: Command, moment: str
+    tmp_path: Path, millstream: Command, moment: str
 ) -> None:
     """The moment is when a file of the stack is there."""
     home = tmp_path / "home"
     arguments = ["up", "--any-port", "--only", "broker,rest-proxy"]
-    starting = millrace.begin(*arguments)
+    starting = millstream.begin(*arguments)
     until(lambda: (home / "stacks" / "default" / moment).exists(), 30)
     (supervisor,) = [pid for pid in processes_of(home) if " -m stack " in command_of(pid)] or [0]
     if supervisor:
@@ -201,15 +201,15 @@ def test_killed_at_its_start_leaves_no_process_and_the_next_up_works(
     # was ready just before.
     starting.wait(30)
     until(lambda: not processes_of(home), 20, shown=lambda: processes_of(home))
-    stack = millrace.up("--only", "broker,rest-proxy")
+    stack = millstream.up("--only", "broker,rest-proxy")
     send(stack["environment"]["KAFKA_BOOTSTRAP_SERVERS"], "lines", "hello")
-    millrace("down")
+    millstream("down")
     until(lambda: not processes_of(home), 20, shown=lambda: processes_of(home))
 
 
 def processes_of(home: Path) -> list[int]:
     """Return the processes that were started for stacks of a folder."""
-    told = f"MILLRACE_HOME={home}".encode()
+    told = f"MILLSTREAM_HOME={home}".encode()
     found = []
     for each in Path("/proc").iterdir():
         with suppress(OSError):
@@ -225,54 +225,54 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def test_stopped_at_its_start_it_logs_no_stack_trace(millrace: Command, tmp_path: Path) -> None:
+def test_stopped_at_its_start_it_logs_no_stack_trace(millstream: Command, tmp_path: Path) -> None:
     folder = tmp_path / "home" / "stacks" / "default"
-    begun = millrace.begin("up", "--any-port", "--ephemeral", "--brokers", "3")
-    until(lambda: "starting" in millrace("status").stdout)
-    assert millrace("down").returncode == 0
+    begun = millstream.begin("up", "--any-port", "--ephemeral", "--brokers", "3")
+    until(lambda: "starting" in millstream("status").stdout)
+    assert millstream("down").returncode == 0
     assert begun.wait(60) == 1
     log = (folder / "logs" / "stack.log").read_text()
     assert log.endswith("stack stopped on a signal\n")
     assert "Traceback" not in log
 
 
-def test_a_secured_stack_lets_in_who_has_its_file(millrace: Command, tmp_path: Path) -> None:
+def test_a_secured_stack_lets_in_who_has_its_file(millstream: Command, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.yaml"
     seeds.write_text("topics: [lines]\n")
     told = ("--security", "sasl_ssl", "--only", "broker,registry", "--seed", str(seeds))
-    shown = millrace.up(*told)["environment"]
-    servers, file = shown["KAFKA_BOOTSTRAP_SERVERS"], shown["MILLRACE_COMMAND_CONFIG"]
+    shown = millstream.up(*told)["environment"]
+    servers, file = shown["KAFKA_BOOTSTRAP_SERVERS"], shown["MILLSTREAM_COMMAND_CONFIG"]
     assert Path(file).stat().st_mode & 0o077 == 0
     where = ("topics", "--bootstrap-server", servers, "--list", "--command-config")
-    assert "lines" in millrace(*where, file).stdout
+    assert "lines" in millstream(*where, file).stdout
     wrong = tmp_path / "wrong.properties"
     password = parse_jaas(parse_properties(Path(file).read_text())["sasl.jaas.config"]).options
     wrong.write_text(Path(file).read_text().replace(password["password"], "another"))
-    assert millrace(*where, str(wrong)).returncode != 0
+    assert millstream(*where, str(wrong)).returncode != 0
     client = librdkafka_security(parse_properties(Path(file).read_text()))
     kcat = Path(shown["KCAT_CONFIG"]).read_text()
     assert kcat == "".join(f"{name}={value}\n" for name, value in client.items())
-    assert millrace("down").returncode == 0
-    again = millrace.up(*told)["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
-    listed = millrace("topics", "--bootstrap-server", again, "--list", "--command-config", file)
+    assert millstream("down").returncode == 0
+    again = millstream.up(*told)["environment"]["KAFKA_BOOTSTRAP_SERVERS"]
+    listed = millstream("topics", "--bootstrap-server", again, "--list", "--command-config", file)
     assert "lines" in listed.stdout, "the same user after a restart"
 
 
-def test_two_ups_at_the_same_moment_are_one_stack(millrace: Command) -> None:
+def test_two_ups_at_the_same_moment_are_one_stack(millstream: Command) -> None:
     arguments = ("--ephemeral", "--only", "broker")
     with ThreadPoolExecutor() as pool:
-        first, second = pool.map(lambda _: millrace.up(*arguments), range(2))
+        first, second = pool.map(lambda _: millstream.up(*arguments), range(2))
     assert first["pid"] == second["pid"]
     assert first["addresses"] == second["addresses"]
 
 
-def test_a_program_that_dies_is_started_again(millrace: Command) -> None:
-    stack = millrace.up("--ephemeral", "--only", "broker,rest-proxy")
+def test_a_program_that_dies_is_started_again(millstream: Command) -> None:
+    stack = millstream.up("--ephemeral", "--only", "broker,rest-proxy")
     for part in ("broker-1", "rest-proxy"):
         os.kill(stack["parts"][part]["pid"], signal.SIGKILL)
 
     def are_new() -> bool:
-        now = millrace.status()
+        now = millstream.status()
         pids = [now["parts"][part]["pid"] for part in ("broker-1", "rest-proxy")]
         old = [stack["parts"][part]["pid"] for part in ("broker-1", "rest-proxy")]
         return bool(now["is_ready"]) and None not in pids and not set(pids) & set(old)
@@ -283,9 +283,9 @@ def test_a_program_that_dies_is_started_again(millrace: Command) -> None:
     assert sent.body["offsets"][0]["error"] is None
 
 
-def test_a_laptop_that_sleeps_goes_on(millrace: Command) -> None:
+def test_a_laptop_that_sleeps_goes_on(millstream: Command) -> None:
     """All processes are stopped for longer than any session lasts."""
-    stack = millrace.up("--ephemeral")
+    stack = millstream.up("--ephemeral")
     running = all_of(stack)
     rest = RestCalls(stack["environment"]["KAFKA_REST_URL"])
     instance = rest.post("/consumers/g", {"auto.offset.reset": "earliest"}).body["base_uri"]
@@ -306,16 +306,16 @@ def test_a_laptop_that_sleeps_goes_on(millrace: Command) -> None:
     until(is_read)
     connect = RestCalls(stack["environment"]["CONNECT_URL"])
     until(lambda: connect.get("/connectors").status == 200, 60)
-    assert millrace.status()["is_ready"]
+    assert millstream.status()["is_ready"]
     assert [pid for pid in running if not is_there(pid)] == []
 
 
 def test_seeds_that_cannot_be_made_end_the_stack_with_their_reason(
-    millrace: Command, tmp_path: Path
+    millstream: Command, tmp_path: Path
 ) -> None:
     seeds = tmp_path / "seeds.yaml"
     seeds.write_text("topics: [{name: fruit, replicas: 3}]")
-    done = millrace("up", "--any-port", "--ephemeral", "--only", "broker", "--seed", str(seeds))
+    done = millstream("up", "--any-port", "--ephemeral", "--only", "broker", "--seed", str(seeds))
     assert done.returncode == 1
     assert "replication factor of 3" in done.stderr
-    assert millrace("status").returncode == 3
+    assert millstream("status").returncode == 3

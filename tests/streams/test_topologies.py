@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millrace.launch import program_environment
+from millstream.launch import program_environment
 from streams import views
 from streams.enrichment import LEVEL_TOPICS, level_of
 from streams.order_bursts import find_burst

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from streams.enrichment import LEVEL_TOPICS
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.pipeline_processes import Pipeline, call

@@ -1,4 +1,4 @@
-"""The admin client of the command-line tools, for clusters of Millrace and of Apache Kafka.
+"""The admin client of the command-line tools, for clusters of Millstream and of Apache Kafka.
 
 It is synchronous and small: one request at a time, on `broker/protocol`. `client.py` is the start;
 each other file has the requests of one subject and returns plain values, which the tools print.

@@ -139,7 +139,7 @@ class Connection:
 
     def _negotiate(self, deadline_ms: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(
-            client_software_name="millrace-admin", client_software_version="1"
+            client_software_name="millstream-admin", client_software_version="1"
         )
         highest = API_VERSION_RANGES[ApiKey.API_VERSIONS].max
         # A node that does not know the version answers in version 0, whatever was asked.

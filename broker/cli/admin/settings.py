@@ -21,7 +21,7 @@ class AdminSettings:
 
     bootstrap: tuple[tuple[str, int], ...]
     is_controller_bootstrap: bool = False
-    client_id: str = "millrace-admin"
+    client_id: str = "millstream-admin"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
     first_contact_timeout_ms: int = 10_000

@@ -1,6 +1,6 @@
 """The rights of one requester, which checks ask for; decisions are written to the audit log.
 
-The log's name is `millrace.authorizer`: a denial is INFO, a permission DEBUG, as with Kafka's
+The log's name is `millstream.authorizer`: a denial is INFO, a permission DEBUG, as with Kafka's
 `kafka.authorizer.logger`. Names are written with `repr`, so that no name can forge a line.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from broker.security.authorizer import Authorizer, Requester
 
-audit = logging.getLogger("millrace.authorizer")
+audit = logging.getLogger("millstream.authorizer")
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID

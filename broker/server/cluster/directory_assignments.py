@@ -27,7 +27,7 @@ from broker.protocol.messages.assign_replicas_to_dirs import (
 )
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 
-log = logging.getLogger("millrace.directories")
+log = logging.getLogger("millstream.directories")
 
 VERSION = 0
 TIMEOUT_MS = 30_000

@@ -12,7 +12,7 @@ from broker.metadata.delta import MetadataDelta
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER
 
-log = logging.getLogger("millrace.settings")
+log = logging.getLogger("millstream.settings")
 
 ALL_BROKERS = ""
 

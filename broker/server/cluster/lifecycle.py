@@ -33,7 +33,7 @@ from broker.protocol.messages.broker_registration import (
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 
-log = logging.getLogger("millrace.lifecycle")
+log = logging.getLogger("millstream.lifecycle")
 
 REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1

@@ -13,7 +13,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 from broker.server.cluster.described_configs import CONFIG_TYPES, DescribedConfig, DescribedSynonym
 
-log = logging.getLogger("millrace.log_levels")
+log = logging.getLogger("millstream.log_levels")
 
 DYNAMIC_BROKER_LOGGER_CONFIG = 6
 ROOT = "root"

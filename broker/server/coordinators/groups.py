@@ -24,7 +24,7 @@ from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
 from broker.server.network.dispatch import RequestContext
 
-log = logging.getLogger("millrace.groups")
+log = logging.getLogger("millstream.groups")
 
 
 class Groups(Shards[GroupShard]):

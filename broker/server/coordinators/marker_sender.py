@@ -35,7 +35,7 @@ from broker.protocol.messages.write_txn_markers import (
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.client_connection import ClientConnection
 
-log = logging.getLogger("millrace.transactions")
+log = logging.getLogger("millstream.transactions")
 
 WRITE_TXN_MARKERS_VERSION = 2
 MAX_TRANSACTIONS_PER_REQUEST = 100

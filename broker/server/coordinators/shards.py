@@ -37,7 +37,7 @@ from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition, Partitions
 
-log = logging.getLogger("millrace.coordinators")
+log = logging.getLogger("millstream.coordinators")
 
 
 class Shard(Protocol):

@@ -20,7 +20,7 @@ from broker.server.storage.failures import StorageFailures
 
 MAX_PARTITION_DIGITS = 10
 
-log = logging.getLogger("millrace.share_state")
+log = logging.getLogger("millstream.share_state")
 
 
 class ShareStates(Shards[ShareStateShard]):

@@ -34,7 +34,7 @@ from broker.server.network.later import Later
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
 
-log = logging.getLogger("millrace.authentication")
+log = logging.getLogger("millstream.authentication")
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 FAILURE = "Authentication failed: Invalid username or password"

@@ -40,7 +40,7 @@ from broker.server.network.login_exchange import LoginExchange
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 
-log = logging.getLogger("millrace.quorum.connection")
+log = logging.getLogger("millstream.quorum.connection")
 
 MAX_BACKOFF_MS = 500
 GREETING_VERSION = 0
@@ -69,7 +69,7 @@ def client_settings(
 ) -> ClientSettings:
     """Return the settings for one kind of listener."""
     return ClientSettings(
-        f"millrace-node-{config.node_id}",
+        f"millstream-node-{config.node_id}",
         config.max_frame_bytes,
         connect_timeout_ms=config.quorum.request_timeout_ms,
         retry_backoff_ms=config.quorum.retry_backoff_ms,

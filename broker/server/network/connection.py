@@ -44,7 +44,7 @@ from broker.server.network.shared import Shared
 from broker.server.network.tls_socket import TlsSocket
 from broker.server.network.turns import TURN_SECONDS
 
-log = logging.getLogger("millrace.connection")
+log = logging.getLogger("millstream.connection")
 
 MAX_REQUESTS_IN_FLIGHT = 256
 MAX_UNSENT_BYTES = 4 * 1024 * 1024

@@ -32,7 +32,7 @@ from broker.server.network.later import Steps
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
 
-log = logging.getLogger("millrace.dispatch")
+log = logging.getLogger("millstream.dispatch")
 
 ENTRIES_AT_ONCE = 1_024
 """This many entries of an answer are encoded within one or two milliseconds."""

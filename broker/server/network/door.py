@@ -33,9 +33,9 @@ from broker.server.network.peer import Peer
 from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
-from millrace.security.mechanisms import GSSAPI, OAUTHBEARER
+from millstream.security.mechanisms import GSSAPI, OAUTHBEARER
 
-log = logging.getLogger("millrace.listener")
+log = logging.getLogger("millstream.listener")
 
 _SCRAM_BY_NAME = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 

@@ -19,9 +19,9 @@ from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
 from common.http.accepting import ProtocolServer
 from common.http.site_guard import SiteGuard
-from millrace.security.http_server import OPEN, REALM, HttpSecurity
+from millstream.security.http_server import OPEN, REALM, HttpSecurity
 
-log = logging.getLogger("millrace.http")
+log = logging.getLogger("millstream.http")
 
 MAX_REQUEST_BYTES = 16 * 1024
 MAX_CONNECTIONS = 200

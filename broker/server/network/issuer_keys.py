@@ -19,9 +19,9 @@ from broker.config.oauth_config import OauthConfig
 from broker.security.jwks import KeySet, UnknownKey, parse_key_set
 from broker.security.oauthbearer import TokenClaims
 from broker.server.clock import Clock
-from millrace.security.fetching import fetched
+from millstream.security.fetching import fetched
 
-log = logging.getLogger("millrace.authentication")
+log = logging.getLogger("millstream.authentication")
 
 GIVE_UP_SECONDS = 30.0
 UNKNOWN_KEY_SECONDS = 10.0

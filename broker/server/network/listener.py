@@ -18,7 +18,7 @@ from broker.server.network.door import Door
 from broker.server.network.tls_socket import Shaken, TlsHandshake
 from common.http.accepting import Accepting
 
-log = logging.getLogger("millrace.listener")
+log = logging.getLogger("millstream.listener")
 
 KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20, 3
 """A client whose machine fails without closing is noticed after two minutes of silence."""

@@ -7,7 +7,7 @@ from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
 from broker.server.network.listener import Listener
 
-log = logging.getLogger("millrace.listener")
+log = logging.getLogger("millstream.listener")
 
 
 class Listeners:

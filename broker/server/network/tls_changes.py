@@ -18,8 +18,8 @@ from broker.config.security_config import ClientSecurity
 from broker.errors import ErrorCode, KafkaError
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.tls_contexts import Loaded, context_of, load_own_key
-from millrace.security.stores import StoreError
-from millrace.security.tls import load_trusted
+from millstream.security.stores import StoreError
+from millstream.security.tls import load_trusted
 
 NO_CHECK_TIME = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME."""

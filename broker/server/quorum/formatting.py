@@ -39,7 +39,7 @@ from broker.server.quorum.metadata_log import METADATA_PARTITION
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 
-log = logging.getLogger("millrace.quorum.formatting")
+log = logging.getLogger("millstream.quorum.formatting")
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NOTHING = OffsetAndEpoch(0, 0)

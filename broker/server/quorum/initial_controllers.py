@@ -1,6 +1,6 @@
 """The first controllers of a new quorum, written `id@host:port:directory,...` (KIP-853).
 
-Every node of the cluster is given the same text, with `millrace storage format
+Every node of the cluster is given the same text, with `millstream storage format
 --initial-controllers` or in the environment variable `INITIAL_CONTROLLERS`. A new node is formatted
 with it, so that the first voters are in the metadata log. A folder from before has its voters in
 the log already, or belongs to a quorum with `kraft.version` 0. Such a log names no voters: they are

@@ -23,7 +23,7 @@ from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
 
-log = logging.getLogger("millrace.quorum.snapshots")
+log = logging.getLogger("millstream.quorum.snapshots")
 
 
 @dataclass(slots=True)

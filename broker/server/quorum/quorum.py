@@ -60,7 +60,7 @@ from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints
 
-_log = logging.getLogger("millrace.quorum")
+_log = logging.getLogger("millstream.quorum")
 
 MANY_RECORDS = 1_000
 """The records of a topic of this many partitions: writing, applying and following them takes some

@@ -68,7 +68,7 @@ def check_formatted(config: BrokerConfig, storage: Storage) -> None:
         raise OSError(
             f"{config.metadata_log_dir} is not formatted, and a controller with "
             "controller.quorum.bootstrap.servers learns from there who votes. Format it with "
-            "'millrace storage format --standalone' for the first controller, with "
+            "'millstream storage format --standalone' for the first controller, with "
             "'--initial-controllers' for several, or with '--no-initial-controllers' for one that "
             "joins later"
         )

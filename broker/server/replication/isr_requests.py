@@ -18,7 +18,7 @@ from broker.server.cluster.metadata_quorum import AskController
 from broker.server.metrics import Metrics
 from broker.server.replication.partitions import Partition, Partitions
 
-log = logging.getLogger("millrace.isr")
+log = logging.getLogger("millstream.isr")
 
 ALTER_PARTITION_VERSION = 3
 TIMEOUT_MS = 10_000

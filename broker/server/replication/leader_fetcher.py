@@ -34,7 +34,7 @@ from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_
 from broker.server.replication.offsets_question import OffsetsQuestion
 from broker.server.replication.partitions import Partition
 
-log = logging.getLogger("millrace.fetcher")
+log = logging.getLogger("millstream.fetcher")
 
 FETCH_VERSION = 17
 BYTES_PER_TURN = 1024 * 1024

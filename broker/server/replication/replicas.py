@@ -46,7 +46,7 @@ from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.file_steps import FileSteps
 from broker.server.replication.partitions import Partition, Partitions
 
-log = logging.getLogger("millrace.replicas")
+log = logging.getLogger("millstream.replicas")
 
 NO_TOPIC_ID = bytes(16)
 RESERVED_DIRECTORIES = (LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)

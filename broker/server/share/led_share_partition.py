@@ -42,7 +42,7 @@ from broker.share.stored_state import (
 
 UNSET = -1
 
-log = logging.getLogger("millrace.share")
+log = logging.getLogger("millstream.share")
 
 
 class LedState(Enum):

@@ -27,7 +27,7 @@ from broker.server.clock import Clock
 from broker.server.storage.deleted_files import DeletedFiles
 from broker.server.storage.failures import StorageFailures
 
-log = logging.getLogger("millrace.cleaner")
+log = logging.getLogger("millstream.cleaner")
 
 T = TypeVar("T")
 

@@ -26,9 +26,9 @@ def find_cluster_id(storage: Storage, config: BrokerConfig, wanted: str | None) 
     if not is_alone(config):
         raise InconsistentLogDirectory(
             f"{config.log_dirs[0]} is not formatted, and this node is one of several: it cannot "
-            "make up a cluster id of its own. Format it with: millrace storage format "
+            "make up a cluster id of its own. Format it with: millstream storage format "
             "--cluster-id <id> --config server.properties (or set CLUSTER_ID, the same for all "
-            "nodes; millrace storage random-uuid makes one)"
+            "nodes; millstream storage random-uuid makes one)"
         )
     return encode_uuid(random_uuid().bytes)
 

@@ -8,7 +8,7 @@ from broker.log.log_directories import LogDirectories
 from broker.model import TopicPartition
 from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
 
-log = logging.getLogger("millrace.storage")
+log = logging.getLogger("millstream.storage")
 
 METADATA_LOG = TopicPartition(METADATA_TOPIC, METADATA_PARTITION)
 

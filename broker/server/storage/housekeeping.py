@@ -13,7 +13,7 @@ from broker.log.log_directories import LogDirectories
 from broker.server.clock import Clock
 from broker.server.storage.deleted_files import DeletedFiles
 
-log = logging.getLogger("millrace.housekeeping")
+log = logging.getLogger("millstream.housekeeping")
 
 EXPIRE_PRODUCERS_EVERY_MS = 600_000  # producer.id.expiration.check.interval.ms
 

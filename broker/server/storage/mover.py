@@ -14,7 +14,7 @@ from broker.quotas.rate import RateLimit
 from broker.server.clock import Clock
 from broker.server.storage.failures import StorageFailures
 
-log = logging.getLogger("millrace.mover")
+log = logging.getLogger("millstream.mover")
 
 PIECE_BYTES = 1024 * 1024
 PAUSE_SECONDS = 0.001  # requests are served between two pieces

@@ -4,7 +4,7 @@ import logging
 
 from broker.server.clock import Clock
 
-log = logging.getLogger("millrace.recovery")
+log = logging.getLogger("millstream.recovery")
 
 EVERY_MS = 1_000
 

@@ -6,7 +6,7 @@ again at each interval, as soon as they are advertised; a cluster that wants no 
 that. A client that connects earlier learns of the first subscription when it is restarted.
 
 Metrics are read with the `opentelemetry-proto` library, an optional dependency
-(`millrace[telemetry]`); without it nothing is advertised.
+(`millstream[telemetry]`); without it nothing is advertised.
 """
 
 import logging
@@ -28,7 +28,7 @@ from broker.telemetry.library import has_library
 from broker.telemetry.pushed_metrics import PushedMetrics
 from broker.telemetry.subscriptions import read_subscription
 
-log = logging.getLogger("millrace.telemetry")
+log = logging.getLogger("millstream.telemetry")
 
 
 POINTS_AT_ONCE = 1_000
@@ -78,7 +78,7 @@ class ClientTelemetry:
         self.instances.subscribe(each for each in found if each is not None)
         log.info("client metrics subscriptions count=%d", len(names))
         if names and not has_library():
-            log.warning("clients are not asked for metrics: this needs millrace[telemetry]")
+            log.warning("clients are not asked for metrics: this needs millstream[telemetry]")
 
     def instance(
         self, connection: Connection, instance_id: bytes, attributes: Mapping[str, str]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import aiohttp
 
-log = logging.getLogger("millrace.telemetry")
+log = logging.getLogger("millstream.telemetry")
 
 MAX_QUEUED_BYTES: Final = 16 * 1024 * 1024
 SEND_TIMEOUT_SECONDS: Final = 10.0

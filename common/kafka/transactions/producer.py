@@ -42,7 +42,7 @@ from common.kafka.transactions.rules import (
     transactional_id_of,
 )
 from common.process.clock import now_seconds, timestamp_ms
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class TransactionalProducer:
         await self._client.bootstrap()
         await self._client.set_topics(topics)
         node = any_broker(self._client)
-        answer = await self._client.send(node, messages.ApiVersions3("millrace", "1", {}))
+        answer = await self._client.send(node, messages.ApiVersions3("millstream", "1", {}))
         self._protocol = min(answer.finalized("transaction.version"), 2)
 
     async def stop(self) -> None:

@@ -2,7 +2,7 @@
 
 The names of the class and its settings are those of Confluent's connector. `documents.py`
 translates records to operations without IO; `sink_task.py` sends them. The connector needs
-`millrace[elasticsearch]`, which is imported when a task starts.
+`millstream[elasticsearch]`, which is imported when a task starts.
 """
 
 from connect.connectors.elasticsearch.sink import ElasticsearchSinkConnector

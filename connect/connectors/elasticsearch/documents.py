@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from connect.connectors.elasticsearch.settings import indices_of
-from millrace.connect import DataException, Schema, SinkRecord, Struct
-from millrace.connect.data.logical import days_of, milliseconds_of_day, timestamp_ms_of
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
-from millrace.connect.data.string_form import string_form
+from millstream.connect import DataException, Schema, SinkRecord, Struct
+from millstream.connect.data.logical import days_of, milliseconds_of_day, timestamp_ms_of
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+from millstream.connect.data.string_form import string_form
 
 _MAX_INDEX_CHARACTERS: Final = 255
 _MAX_ID_BYTES: Final = 512

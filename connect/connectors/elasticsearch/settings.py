@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from millrace.connect import ConfigDef, ConfigException, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import (
+from millstream.connect import ConfigDef, ConfigException, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import (
     CaseInsensitiveValidString,
     LambdaValidator,
     Range,

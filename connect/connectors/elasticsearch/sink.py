@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 from connect.connectors.elasticsearch.outcomes import OUTCOMES
 from connect.connectors.elasticsearch.settings import CONFIG, VERSION
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigValue,
     SinkConnector,
     SinkTask,
     TopicPartition,
 )
-from millrace.connect.connectors import Settings
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from connect.connectors.elasticsearch.documents import (
     missing_in,
 )
 from connect.connectors.elasticsearch.settings import CONFIG, VERSION
-from millrace.connect import (
+from millstream.connect import (
     ConnectException,
     DataException,
     RetriableException,
@@ -28,8 +28,8 @@ from millrace.connect import (
     SinkRecord,
     SinkTask,
 )
-from millrace.connect.connectors import Settings
-from millrace.connect.data.schema import Type
+from millstream.connect.connectors import Settings
+from millstream.connect.data.schema import Type
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 The names of classes, settings and offsets are those of Confluent's JDBC connectors, so their
 configurations work: a URL may be `jdbc:postgresql://host/db`, `jdbc:sqlite:file` or SQLAlchemy's
-own. SQLite needs no driver, PostgreSQL needs `millrace[postgresql]`, any other database its driver.
-SQLAlchemy is imported when a task starts.
+own. SQLite needs no driver, PostgreSQL needs `millstream[postgresql]`, any other database its
+driver. SQLAlchemy is imported when a task starts.
 
 `addresses.py` parses addresses, `table_lists.py` finds the tables, `source_task.py` reads them and
 `sink_task.py` writes. `table_schemas.py` maps columns to schemas; `zones.py` and `moments.py` map

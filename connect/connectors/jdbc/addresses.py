@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from millrace.connect import ConfigException
+from millstream.connect import ConfigException
 
 _URL: Final = "connection.url"
 _SCHEMES: Final = {

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from connect.connectors.jdbc.confined_sqlite import ConfinedConnection
 from connect.connectors.jdbc.zones import check_zone
 from connect.local_files import allowed_path
-from millrace.connect import ConfigDef, ConfigException, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import LambdaValidator, NonEmptyString
+from millstream.connect import ConfigDef, ConfigException, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import LambdaValidator, NonEmptyString
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 
 _PASSING_CLASSES: Final = ("08", "40", "53", "57")
 """Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from connect.connectors.jdbc.zones import Zone, moment_at, wall_at
-from millrace.connect import Schema
+from millstream.connect import Schema
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)

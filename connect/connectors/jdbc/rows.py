@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.connectors.jdbc.sink_settings import KAFKA_COLUMNS
-from millrace.connect import ConnectException, Schema, SinkRecord, Struct
-from millrace.connect.data.schema import Field
+from millstream.connect import ConnectException, Schema, SinkRecord, Struct
+from millstream.connect.data.schema import Field
 
 _STRING, _INT32, _INT64 = Schema.string(), Schema.int32(), Schema.int64()
 

@@ -7,7 +7,7 @@ from typing import Any
 from connect.connectors.jdbc.connection import address_mistake
 from connect.connectors.jdbc.outcomes import SINK
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConfigValue,
@@ -15,7 +15,7 @@ from millrace.connect import (
     SinkTask,
     TopicPartition,
 )
-from millrace.connect.connectors import Settings
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

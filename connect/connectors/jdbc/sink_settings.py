@@ -3,9 +3,9 @@
 from typing import Final
 
 from connect.connectors.jdbc.connection import with_connection_settings
-from millrace.connect import ConfigDef, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import NonEmptyString, Range, ValidString
+from millstream.connect import ConfigDef, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import NonEmptyString, Range, ValidString
 
 VERSION: Final = "1.0"
 KAFKA_COLUMNS: Final = ("__connect_topic", "__connect_partition", "__connect_offset")

@@ -19,8 +19,8 @@ from connect.connectors.jdbc.failures import is_of_row, may_pass, said_by
 from connect.connectors.jdbc.rows import Row, row_of
 from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
 from connect.connectors.jdbc.tables import Tables
-from millrace.connect import ConnectException, RetriableException, SinkRecord, SinkTask
-from millrace.connect.connectors import Settings
+from millstream.connect import ConnectException, RetriableException, SinkRecord, SinkTask
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from connect.connectors.jdbc.connection import address_mistake, engine_of
 from connect.connectors.jdbc.outcomes import SOURCE
 from connect.connectors.jdbc.table_lists import list_mistake, tables_in
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConfigValue,
@@ -17,7 +17,7 @@ from millrace.connect import (
     SourceConnector,
     SourceTask,
 )
-from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 
 if TYPE_CHECKING:
     pass

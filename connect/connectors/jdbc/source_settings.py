@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from connect.connectors.jdbc.connection import LEVELS, with_connection_settings
-from millrace.connect import ConfigDef, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import (
+from millstream.connect import ConfigDef, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import (
     CaseInsensitiveValidString,
     Range,
     ValidList,

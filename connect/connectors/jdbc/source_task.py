@@ -40,7 +40,7 @@ from connect.connectors.jdbc.table_schemas import (
     mark_row_id,
 )
 from connect.connectors.jdbc.zones import moment_at, wall_at, zone_of
-from millrace.connect import (
+from millstream.connect import (
     ConnectException,
     DataException,
     RetriableException,
@@ -49,10 +49,10 @@ from millrace.connect import (
     SourceTask,
     Struct,
 )
-from millrace.connect.connectors import Settings
-from millrace.connect.data.logical import timestamp_from, timestamp_ms_of
-from millrace.connect.data.schema import TIME as TIME_NAME
-from millrace.connect.data.schema import TIMESTAMP as TIMESTAMP_NAME
+from millstream.connect.connectors import Settings
+from millstream.connect.data.logical import timestamp_from, timestamp_ms_of
+from millstream.connect.data.schema import TIME as TIME_NAME
+from millstream.connect.data.schema import TIMESTAMP as TIMESTAMP_NAME
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ _KINDS_LIMIT: Final = 1000
 _LONG_END: Final = 1 << 63
 _OF_MILLISECONDS: Final = (TIME_NAME, TIMESTAMP_NAME)
 _NANOS: Final = "timestamp_nanos"
-_VIEW: Final = "millrace_connect_query"
+_VIEW: Final = "millstream_connect_query"
 _WAIT_MS: Final = 500
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -329,7 +329,7 @@ class TableReader:
         moment = first if len(self._timestamps) == 1 else moment
         is_zoned = bool(getattr(first.type, "timezone", False))
         since, until = self._since(is_zoned), self._until(connection, is_zoned)
-        statement = sa.select(*columns, moment.label("millrace_moment")).where(moment < until)
+        statement = sa.select(*columns, moment.label("millstream_moment")).where(moment < until)
         if self._mode == TIMESTAMP:
             return statement.where(moment > since).order_by(moment)
         assert incrementing is not None

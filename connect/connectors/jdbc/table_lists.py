@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.connectors.name_patterns import Patterns
-from millrace.connect import ConfigException
+from millstream.connect import ConfigException
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Inspector

@@ -15,9 +15,9 @@ from sqlalchemy.dialects import postgresql
 
 from connect.connectors.jdbc.moments import moment_schema
 from connect.connectors.jdbc.zones import Zone, wall_at
-from millrace.connect.data.logical import EXACT, scale_of
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from millrace.connect.errors import ConnectException
+from millstream.connect.data.logical import EXACT, scale_of
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from millstream.connect.errors import ConnectException
 
 UNSET_SCALE: Final = 127
 """The scale of a NUMERIC without one; the value is Confluent's."""

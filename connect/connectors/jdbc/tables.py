@@ -12,7 +12,7 @@ from sqlalchemy.schema import CreateColumn, CreateTable
 from connect.connectors.jdbc.rows import Row
 from connect.connectors.jdbc.table_schemas import Writer, column_type, column_value, writer_of
 from connect.connectors.jdbc.zones import Zone, zone_of
-from millrace.connect import ConnectException, Schema
+from millstream.connect import ConnectException, Schema
 
 
 class Tables:
@@ -132,7 +132,7 @@ def _require_short(connection: sa.Connection, table: str, names: Iterable[str]) 
             )
 
 
-_KEY = "millrace_key_"
+_KEY = "millstream_key_"
 
 
 def _at_key(table: sa.Table, row: Row) -> sa.ColumnElement[bool]:
@@ -157,7 +157,7 @@ def _writers(connection: sa.Connection, table: sa.Table, row: Row) -> dict[str, 
     return {name: writer_of(table.c[name].info[_KIND], dialect) for name in row.columns}
 
 
-_KIND = "millrace_kind"
+_KIND = "millstream_kind"
 
 
 def _reflected(connection: sa.Connection, name: str, schema: str | None) -> sa.Table:

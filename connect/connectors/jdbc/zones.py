@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from millrace.connect import ConfigException, DataException
+from millstream.connect import ConfigException, DataException
 
 UTC = datetime.UTC
 Zone = ZoneInfo | datetime.timezone

@@ -7,7 +7,7 @@ the clock and are exceptions: `rotate.schedule.interval.ms` and `timestamp.extra
 
 `partitioners.py` names the folder of a record and `files.py` decides where a file ends, both
 without IO. `formats.py` writes Parquet, Avro, JSON lines and bytes. The connector needs
-`millrace[object-store]` (pyarrow), which is imported when a task starts.
+`millstream[object-store]` (pyarrow), which is imported when a task starts.
 """
 
 from connect.connectors.object_store.sink import ObjectStoreSinkConnector

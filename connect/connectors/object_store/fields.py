@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from millrace.connect import DataException, SinkRecord, Struct
+from millstream.connect import DataException, SinkRecord, Struct
 
 
 def field_of(record: SinkRecord, path: str) -> Any:

@@ -12,7 +12,7 @@ from connect.clock import timestamp_ms
 from connect.connectors.object_store.partitioners import Partitioner, partitioner_of
 from connect.connectors.object_store.settings import TIMED, extractor, short
 from connect.connectors.object_store.times import Clock, timestamp_of
-from millrace.connect import DataException, Schema, SinkRecord
+from millstream.connect import DataException, Schema, SinkRecord
 
 UNFINISHED = ".unfinished"
 """The extension of a file that is being written, which keeps it from readers of *.parquet."""

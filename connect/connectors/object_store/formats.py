@@ -15,9 +15,9 @@ from connect.connectors.object_store.settings import short
 from connect.converters.json_converter import JsonConverter
 from connect.registry_converters.avro_data import to_avro
 from connect.registry_converters.avro_schema import AvroForms, avro_of
-from millrace.connect import DataException, Schema, Struct
-from millrace.connect.data.logical import scale_of
-from millrace.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
+from millstream.connect import DataException, Schema, Struct
+from millstream.connect.data.logical import scale_of
+from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Type
 
 Format = Callable[[File], bytes]
 _DIGITS: Final = 38

@@ -8,8 +8,8 @@ from urllib.parse import quote
 from connect.connectors.object_store.fields import field_of
 from connect.connectors.object_store.settings import short
 from connect.connectors.object_store.times import Clock, folders_of_times, timestamp_of
-from millrace.connect import DataException, SinkRecord
-from millrace.connect.data.string_form import string_form
+from millstream.connect import DataException, SinkRecord
+from millstream.connect.data.string_form import string_form
 
 Partitioner = Callable[[SinkRecord], str]
 _HOUR_MS: Final = 3_600_000

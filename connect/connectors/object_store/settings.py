@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from millrace.connect import ConfigDef, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import LambdaValidator, NonEmptyString, Range, ValidString
+from millstream.connect import ConfigDef, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import LambdaValidator, NonEmptyString, Range, ValidString
 
 VERSION: Final = "1.0"
 FORMATS: Final = ("ParquetFormat", "AvroFormat", "JsonFormat", "ByteArrayFormat")

@@ -9,7 +9,7 @@ from connect.connectors.object_store.files import FileSettings
 from connect.connectors.object_store.outcomes import OUTCOMES
 from connect.connectors.object_store.settings import CONFIG, VERSION, short
 from connect.local_files import allowed_path
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConfigValue,
@@ -17,7 +17,7 @@ from millrace.connect import (
     SinkTask,
     TopicPartition,
 )
-from millrace.connect.connectors import Settings
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

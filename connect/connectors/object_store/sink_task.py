@@ -14,14 +14,14 @@ from connect.connectors.object_store.formats import format_of
 from connect.connectors.object_store.settings import CONFIG, VERSION
 from connect.connectors.object_store.store import Store
 from connect.connectors.object_store.times import next_end_ms, zone_in
-from millrace.connect import (
+from millstream.connect import (
     DataException,
     RetriableException,
     SinkRecord,
     SinkTask,
     TopicPartition,
 )
-from millrace.connect.connectors import Settings
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

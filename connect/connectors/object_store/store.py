@@ -9,8 +9,8 @@ from pyarrow import fs
 
 from connect.connectors.object_store.files import UNFINISHED
 from connect.local_files import allowed_path
-from millrace.connect.config.types import Password
-from millrace.connect.errors import ConfigException
+from millstream.connect.config.types import Password
+from millstream.connect.errors import ConfigException
 
 
 class Store:

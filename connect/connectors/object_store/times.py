@@ -9,8 +9,8 @@ from connect.connectors.object_store.fields import field_of
 from connect.connectors.object_store.settings import extractor
 from connect.java.joda_format import JodaFormat, begin_of_period, zone_of
 from connect.java.joda_times import time_ms_of
-from millrace.connect import ConfigException, DataException, SinkRecord
-from millrace.connect.data.logical import timestamp_ms_of
+from millstream.connect import ConfigException, DataException, SinkRecord
+from millstream.connect.data.logical import timestamp_ms_of
 
 TimeOf = Callable[[SinkRecord], int]
 Clock = Callable[[], int]

@@ -8,7 +8,8 @@ These modules do no IO: `selection.py` selects tables and columns, `pgoutput.py`
 messages, `types.py`, `values.py`, `clocks.py` and `temporal.py` parse values, `rows.py` builds rows
 and `envelope.py` records. These talk to the server: `source_task.py` runs the task, `server.py`
 connects, `catalog.py` reads tables and keys, `publication.py` maintains the publication, and
-`snapshot.py` and `log_reader.py` read rows and changes. The connector needs `millrace[postgresql]`.
+`snapshot.py` and `log_reader.py` read rows and changes. The connector needs
+`millstream[postgresql]`.
 """
 
 from connect.connectors.postgresql.source import PostgresSourceConnector

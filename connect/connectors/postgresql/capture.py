@@ -30,7 +30,7 @@ from connect.connectors.postgresql.pgoutput import Relation
 from connect.connectors.postgresql.rows import Described, RowReader, Shaping
 from connect.connectors.postgresql.selection import Selection, identities_in
 from connect.connectors.postgresql.values import Modes
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from connect.connectors.postgresql import temporal
 from connect.connectors.postgresql.codec import Codec
 from connect.connectors.postgresql.types import Type
-from millrace.connect import DataException, Schema
-from millrace.connect.data.logical import date_from, time_from, timestamp_from
+from millstream.connect import DataException, Schema
+from millstream.connect.data.logical import date_from, time_from, timestamp_from
 
 _INFINITE_US: Final = {
     # The values of infinity in PostgreSQL's Java driver and in Debezium's documentation.

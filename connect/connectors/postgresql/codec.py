@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millrace.connect import Schema
+from millstream.connect import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from connect.connectors.postgresql.pgoutput import Change, Relation
 from connect.connectors.postgresql.rows import RowReader
-from millrace.connect import DataException, Schema, SourceRecord, Struct
+from millstream.connect import DataException, Schema, SourceRecord, Struct
 
 _TEXT, _INT64 = Schema.string(), Schema.int64()
 _SOURCE: Final = Schema.struct(

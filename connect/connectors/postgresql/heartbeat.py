@@ -6,7 +6,7 @@ from typing import Any, Final
 import psycopg
 
 from connect.connectors.postgresql.names import topic_name
-from millrace.connect import Schema, SourceRecord, Struct
+from millstream.connect import Schema, SourceRecord, Struct
 
 _KEY: Final = Schema.struct(
     {"serverName": Schema.string()}, name="io.debezium.connector.common.ServerNameKey"

@@ -18,7 +18,7 @@ from connect.connectors.postgresql.pgoutput import (
     message_of,
 )
 from connect.connectors.postgresql.refusals import Refusals
-from millrace.connect import DataException, SourceRecord
+from millstream.connect import DataException, SourceRecord
 
 log = logging.getLogger(__name__)
 

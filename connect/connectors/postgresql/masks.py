@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from connect.connectors.name_patterns import Patterns, patterns_in
-from millrace.connect import ConfigException
+from millstream.connect import ConfigException
 
 _TRUNCATE: Final = re.compile(r"column\.truncate\.to\.(\d{1,9})\.chars")
 _STARS: Final = re.compile(r"column\.mask\.with\.(\d{1,9})\.chars")

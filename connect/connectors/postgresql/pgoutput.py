@@ -10,7 +10,7 @@ from enum import Enum
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from millrace.connect import DataException
+from millstream.connect import DataException
 
 _BEGIN: Final = Layout(">QqI")
 _COMMIT: Final = Layout(">BQQq")

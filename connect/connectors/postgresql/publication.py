@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 
 from connect.connectors.postgresql.catalog import TableInfo
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 
 log = logging.getLogger(__name__)
 

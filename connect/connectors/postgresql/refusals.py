@@ -2,7 +2,7 @@
 
 import logging
 
-from millrace.connect import DataException
+from millstream.connect import DataException
 
 log = logging.getLogger(__name__)
 

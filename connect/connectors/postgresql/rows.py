@@ -13,7 +13,7 @@ from connect.connectors.postgresql.pgoutput import Column, Unchanged, Value, Val
 from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.types import Type, Types
 from connect.connectors.postgresql.values import CHARACTERS, Modes, codec_of, placeholder_of
-from millrace.connect import DataException, Schema, Struct
+from millstream.connect import DataException, Schema, Struct
 
 _SHOWN: Final = 80
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.connectors.name_patterns import Patterns
-from millrace.connect import ConfigException
+from millstream.connect import ConfigException
 
 _IDENTITY: Final = re.compile(r"([^:]+):\s*(DEFAULT|FULL|NOTHING|INDEX\s+(\S.*))", re.IGNORECASE)
 _KEY_COLUMNS: Final = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")

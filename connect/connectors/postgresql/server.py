@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from millrace.connect import ConnectException
+from millstream.connect import ConnectException
 
 log = logging.getLogger(__name__)
 

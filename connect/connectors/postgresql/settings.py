@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from connect.connectors.postgresql import selection
 from connect.connectors.postgresql.masks import Masks
-from millrace.connect import ConfigDef, Importance
-from millrace.connect.config.types import Type
-from millrace.connect.config.validators import (
+from millstream.connect import ConfigDef, Importance
+from millstream.connect.config.types import Type
+from millstream.connect.config.validators import (
     CompositeValidator,
     LambdaValidator,
     NonEmptyString,
@@ -16,7 +16,7 @@ from millrace.connect.config.validators import (
     Validator,
     ValidString,
 )
-from millrace.connect.errors import ConfigException
+from millstream.connect.errors import ConfigException
 
 VERSION: Final = "1.0"
 OVERRIDE: Final = "snapshot.select.statement.overrides"

@@ -13,7 +13,7 @@ from connect.connectors.postgresql.catalog import TableInfo
 from connect.connectors.postgresql.envelope import Table
 from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.settings import OVERRIDE
-from millrace.connect import DataException
+from millstream.connect import DataException
 
 Row = tuple[Table, tuple[str | None, ...]]
 
@@ -55,6 +55,6 @@ def _asked(info: TableInfo, table: Table, settings: Mapping[str, str]) -> sql.Co
     listed = [one.strip() for one in settings.get(OVERRIDE, "").split(",")]
     override = settings.get(f"{OVERRIDE}.{info.full_name}")
     if override is not None and info.full_name in listed:
-        where = sql.SQL("({}) AS millrace_override").format(sql.SQL(override.strip().rstrip(";")))
+        where = sql.SQL("({}) AS millstream_override").format(sql.SQL(override.strip().rstrip(";")))
     columns = sql.SQL(", ").join(names) if names else sql.SQL("")
     return sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, where)

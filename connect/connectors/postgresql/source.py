@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from connect.connectors.postgresql.outcomes import TABLE
 from connect.connectors.postgresql.settings import CONFIG, VERSION, mistakes_in
-from millrace.connect import (
+from millstream.connect import (
     ConfigDef,
     ConfigException,
     ConfigValue,
@@ -14,7 +14,7 @@ from millrace.connect import (
     SourceConnector,
     SourceTask,
 )
-from millrace.connect.connectors import Settings, SourceOffset, SourcePartition
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from connect.connectors.postgresql.publication import Publication
 from connect.connectors.postgresql.refusals import Refusals
 from connect.connectors.postgresql.server import Slot, connected
 from connect.connectors.postgresql.settings import CONFIG, VERSION
-from millrace.connect import (
+from millstream.connect import (
     ConnectException,
     DataException,
     RecordMetadata,
@@ -38,7 +38,7 @@ from millrace.connect import (
     SourceRecord,
     SourceTask,
 )
-from millrace.connect.connectors import Settings
+from millstream.connect.connectors import Settings
 
 log = logging.getLogger(__name__)
 

@@ -20,16 +20,16 @@ from connect.connectors.postgresql.clocks import clock_codec
 from connect.connectors.postgresql.codec import Codec, narrowed
 from connect.connectors.postgresql.literals import elements_of, pairs_of
 from connect.connectors.postgresql.types import Type
-from millrace.connect import Schema, Struct
-from millrace.connect.data.logical import (
+from millstream.connect import Schema, Struct
+from millstream.connect.data.logical import (
     EXACT,
     decimal_of,
     integer_bytes,
     is_logical,
     unscaled,
 )
-from millrace.connect.data.logical import scale as scale_of_value
-from millrace.connect.data.schema import Type as SchemaType
+from millstream.connect.data.logical import scale as scale_of_value
+from millstream.connect.data.schema import Type as SchemaType
 
 _SPECIAL: Final = {
     "NaN": "NAN",

@@ -23,8 +23,8 @@ from connect.worker.offset_store import Entries
 from connect.worker.settings import WorkerSettings
 from connect.worker.task_thread import Control, TaskThread
 from connect.worker.tasks import work_maker
-from millrace.connect.connectors import SourcePartition
-from millrace.connect.errors import ConnectException
+from millstream.connect.connectors import SourcePartition
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger("connect.worker.isolation")
 

@@ -10,7 +10,7 @@ from typing import Any
 from connect.herder.effects import StartTask
 from connect.worker.departures import Member
 from connect.worker.task_thread import TaskCounts
-from millrace.connect.connectors import TaskMetric
+from millstream.connect.connectors import TaskMetric
 
 Levels = Mapping[str, int]
 """The level, as Python's number, of each logger that has its own level."""

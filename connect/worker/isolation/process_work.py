@@ -22,7 +22,7 @@ from connect.worker.environment import Environment
 from connect.worker.exactly_once_task import TopicOffsets
 from connect.worker.isolation import messages
 from connect.worker.task_thread import FailedElsewhereError, TaskCounts, TaskThread, Work
-from millrace.connect.errors import ConnectException
+from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)
 

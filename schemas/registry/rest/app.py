@@ -12,7 +12,7 @@ from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
 from common.http.site_guard import SiteGuard
 from common.process.tasks import spawn
-from millrace.security.http_server import OPEN, HttpSecurity
+from millstream.security.http_server import OPEN, HttpSecurity
 from schemas.registry.forwarding import Writes
 from schemas.registry.judging.pool import Judges
 from schemas.registry.leader import Leadership

@@ -90,7 +90,7 @@ async def get_cluster(request: web.Request) -> web.Response:
 
 async def get_version(request: web.Request) -> web.Response:
     try:
-        number = version("millrace")
+        number = version("millstream")
     except PackageNotFoundError:
         number = "unknown"
     return answer(request, {"version": number, "commitId": "unknown"})

@@ -1,4 +1,4 @@
-"""`millrace acls`: the rules that its arguments stand for, and what it prints of rules."""
+"""`millstream acls`: the rules that its arguments stand for, and what it prints of rules."""
 
 import pytest
 

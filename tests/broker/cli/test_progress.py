@@ -13,7 +13,7 @@ from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
 from broker.records.build import build_batch
 from broker.server.clock import SystemClock
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.logs import NOW_MS, open_log
 
 

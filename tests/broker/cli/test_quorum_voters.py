@@ -1,4 +1,4 @@
-"""`millrace metadata-quorum add-controller`: what it reads, prints and refuses."""
+"""`millstream metadata-quorum add-controller`: what it reads, prints and refuses."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""`millrace security check`: what is open to whom, and no password in what it prints."""
+"""`millstream security check`: what is open to whom, and no password in what it prints."""
 
 from pathlib import Path
 
 import pytest
 
 from broker.__main__ import main
-from millrace.security.jaas import PLAIN_MODULE
+from millstream.security.jaas import PLAIN_MODULE
 
 AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
 TOKENS = "org.apache.kafka.common.security.oauthbearer.internals.unsecured"

@@ -1,4 +1,4 @@
-"""`millrace storage`: what it writes, what it says, what it refuses."""
+"""`millstream storage`: what it writes, what it says, what it refuses."""
 
 from pathlib import Path
 from random import Random
@@ -191,7 +191,7 @@ def test_only_a_node_alone_makes_up_a_cluster_id(tmp_path):
     assert find_cluster_id(STORAGE, alone, "told") == "told"
     three = config_of(write(tmp_path, "controller.quorum.voters=1@a:1,2@b:1,3@c:1"))
     assert find_cluster_id(STORAGE, three, "told") == "told"
-    with pytest.raises(InconsistentLogDirectory, match="millrace storage format"):
+    with pytest.raises(InconsistentLogDirectory, match="millstream storage format"):
         find_cluster_id(STORAGE, three, None)
     format_with(tmp_path / "server.properties")
     assert find_cluster_id(STORAGE, three, None) == CLUSTER

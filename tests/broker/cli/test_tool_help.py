@@ -76,7 +76,7 @@ def test_the_commands_are_listed_on_demand_and_a_mistyped_one_is_guessed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--help"]) == 0
-    assert "millrace broker start server.properties" in capsys.readouterr().out
+    assert "millstream broker start server.properties" in capsys.readouterr().out
     assert main(["topcs"]) == 2
     assert "no command 'topcs'; did you mean topics?" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from broker.config.security_config import (
 )
 from broker.config.sources import collect_settings, parse_properties
 from broker.errors import KafkaError
-from millrace.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from millstream.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
 
 
 def read(**given: str) -> BrokerConfig:

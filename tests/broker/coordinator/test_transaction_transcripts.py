@@ -1,8 +1,8 @@
 """What other brokers got wrong, as conversations: each finding is a transcript of its own.
 
 `REWRITE=1` writes what happens now; read the diff. What Apache Kafka 4.3.1 answered is recorded:
-with a node of it that has a topic `t` of two partitions, `MILLRACE_RECORD_FROM=127.0.0.1:9092` asks
-it again.
+with a node of it that has a topic `t` of two partitions, `MILLSTREAM_RECORD_FROM=127.0.0.1:9092`
+asks it again.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.lib.transaction_transcript import Asked, BrokerScenario, Player
 FOLDER = Path(__file__).parent / "transaction_transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
 ANSWERS = sorted((Path(__file__).parent / "transaction_answers").glob("*.txt"))
-RECORD_FROM = os.environ.get("MILLRACE_RECORD_FROM")
+RECORD_FROM = os.environ.get("MILLSTREAM_RECORD_FROM")
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)

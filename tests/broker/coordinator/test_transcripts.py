@@ -1,8 +1,8 @@
 """Our shard gives Apache Kafka's answers: every transcript was recorded from Apache Kafka 4.3.1.
 
 To record them again: start Kafka with `group.initial.rebalance.delay.ms=0` and topics `t` and `u`,
-run this file with `MILLRACE_RECORD_FROM=127.0.0.1:9092`, and read the diff. A new transcript needs
-only its commands.
+run this file with `MILLSTREAM_RECORD_FROM=127.0.0.1:9092`, and read the diff. A new transcript
+needs only its commands.
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.lib.group_transcript import BrokerPeer, Player, ShardPeer
 from tests.lib.raw_kafka import RawConnection
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
-RECORD_FROM = os.environ.get("MILLRACE_RECORD_FROM")
+RECORD_FROM = os.environ.get("MILLSTREAM_RECORD_FROM")
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)

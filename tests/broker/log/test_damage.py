@@ -37,7 +37,7 @@ from tests.lib.disk_damage import DAMAGES, flip_in_log
 from tests.lib.logs import NOW_MS, joined
 from tests.lib.simulated_storage import Contents, Directory, SimulatedStorage
 
-SEEDS = int(os.environ.get("MILLRACE_DAMAGE_SEEDS", "100"))
+SEEDS = int(os.environ.get("MILLSTREAM_DAMAGE_SEEDS", "100"))
 SEEDS_A_TEST = 25
 TOPIC_ID = b"0123456789abcdef"
 PATHS = ("/a", "/b")

@@ -297,7 +297,7 @@ def test_a_topic_id_written_before_a_restart_is_synced_with_the_first_flush() ->
 @pytest.mark.slow
 def test_many_more_histories() -> None:
     examples = settings(
-        max_examples=int(os.environ.get("MILLRACE_SIM_SEEDS", "160")),
+        max_examples=int(os.environ.get("MILLSTREAM_SIM_SEEDS", "160")),
         stateful_step_count=50,
         deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -34,7 +34,7 @@ from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_p
 from broker.security.errors import AuthenticationFailed
 from broker.security.plain import PlainServer
 from broker.security.scram import ScramServer
-from millrace.security.translation import ClientSettingsError, librdkafka_security
+from millstream.security.translation import ClientSettingsError, librdkafka_security
 from tests.lib.controlled_cluster import ControlledCluster
 
 JNDI = (

@@ -9,7 +9,7 @@ from broker.security.principal import (
     parse_super_users,
     principal_of_subject,
 )
-from millrace.security.jaas import PLAIN_MODULE, Login, parse_jaas
+from millstream.security.jaas import PLAIN_MODULE, Login, parse_jaas
 
 PASSWORDS = {"alice": "her password", "empty": ""}
 

@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 
 def test_health_and_metrics_are_served() -> None:

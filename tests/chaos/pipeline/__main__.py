@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.chaos.pipeline.breaking import Breaking
 from tests.chaos.pipeline.checker import Anomaly, Facts, check
 from tests.chaos.pipeline.facts import VIEWS, collect
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--spark", action="store_true", help="with Spark's views, killed too")
     parsed = parser.parse_args(arguments)
     seconds = parsed.minutes * 60
-    folder = Path(tempfile.mkdtemp(prefix="millrace-pipeline-"))
+    folder = Path(tempfile.mkdtemp(prefix="millstream-pipeline-"))
     console = Console(highlight=False, width=140)
     console.print(f"seed {parsed.seed}, {parsed.orders} orders in {seconds:.0f} s")
     with LocalCluster(has_links=False, **settings_of(REPLICAS), **SETTINGS) as cluster:

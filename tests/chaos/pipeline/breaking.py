@@ -14,7 +14,7 @@ from typing import Self
 
 from rich.console import Console
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.lib.pipeline_processes import Pipeline
 
 KILL_SERVICE, FREEZE_SERVICE, KILL_BROKER, FREEZE_BROKER = (

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     end, seed, longest = time.monotonic() + parsed.minutes * 60, parsed.seed, 0.0
     while True:
         say(f"seed {seed}")
-        with tempfile.TemporaryDirectory(prefix="millrace-chaos-") as folder:
+        with tempfile.TemporaryDirectory(prefix="millstream-chaos-") as folder:
             chaos = QuorumChaos(Path(folder), seed, say)
             chaos.run()
         longest = max(longest, max(chaos.topics.pauses)[0])

@@ -24,9 +24,9 @@ from confluent_kafka.admin import (
 )
 from rich.console import Console
 
-from millrace.forked_process import ForkedProcess, ForkServer
-from millrace.launch import program_environment
-from millrace.testing import LocalCluster
+from millstream.forked_process import ForkedProcess, ForkServer
+from millstream.launch import program_environment
+from millstream.testing import LocalCluster
 from tests.chaos import schedule
 from tests.chaos.cluster_view import ClusterView
 from tests.chaos.faults import Faults
@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=RECORDS)
     parsed = parser.parse_args(arguments)
-    folder = Path(tempfile.mkdtemp(prefix="millrace-share-"))
+    folder = Path(tempfile.mkdtemp(prefix="millstream-share-"))
     console = Console(highlight=False, width=110)
     console.print(f"seed {parsed.seed}, {parsed.records} records, {parsed.minutes:g} minutes")
     kinds = (schedule.KILL, schedule.TERMINATE, schedule.STORM, schedule.ROLLING)

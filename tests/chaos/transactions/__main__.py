@@ -22,7 +22,7 @@ import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 
-from millrace.testing import LocalCluster
+from millstream.testing import LocalCluster
 from tests.chaos import schedule
 from tests.chaos.checker import Anomaly
 from tests.chaos.cluster_view import ClusterView
@@ -209,7 +209,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=RECORDS, help="to copy, by each group")
     parsed = parser.parse_args(arguments)
-    folder = Path(tempfile.mkdtemp(prefix="millrace-transactions-"))
+    folder = Path(tempfile.mkdtemp(prefix="millstream-transactions-"))
     console = Console(highlight=False, width=110)
     console.print(
         f"seed {parsed.seed}, {parsed.records} records to copy, {parsed.minutes:g} minutes"

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAMS = (
     "broker",
     "connect",
-    "millrace",
+    "millstream",
     "common",
     "mirror",
     "schemas",

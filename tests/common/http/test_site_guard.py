@@ -40,7 +40,7 @@ def test_a_name_that_a_site_may_have_pointed_here_is_refused(host: str) -> None:
         refusal = GUARD.refusal(method, {"Host": host})
         assert refusal is not None
         assert refusal.status == 421
-        assert "MILLRACE_ALLOWED_HOSTS" in refusal.detail
+        assert "MILLSTREAM_ALLOWED_HOSTS" in refusal.detail
     assert SiteGuard(allowed_hosts=frozenset("*")).refusal("GET", {"Host": host}) is None
 
 

@@ -7,7 +7,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.listed_offsets import listed_offset
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import pytest
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.kafka.topics import Topic, compacted
 from common.processing.dead_letters import dead_letter_topic
-from millrace.security.access import KafkaAccess
-from millrace.testing import LocalBroker
+from millstream.security.access import KafkaAccess
+from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
 

@@ -441,7 +441,7 @@ def test_bad_record_goes_aside_and_the_next_is_handled() -> None:
         ]
         assert rig.transactions.commits == [{P0: 3}]
         count = rig.metrics.registry.get_sample_value(
-            "millrace_dead_letters_total", {"topic": "first"}
+            "millstream_dead_letters_total", {"topic": "first"}
         )
         assert count == 1
 

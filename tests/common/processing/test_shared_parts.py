@@ -153,7 +153,7 @@ def test_trace_goes_on_with_a_span_of_its_own_and_always_the_same() -> None:
 
 
 def test_settings_come_from_options_before_the_environment() -> None:
-    environment = {"MILLRACE_HTTP_PORT": "7", "MILLRACE_BOOTSTRAP_SERVERS": "env:1"}
+    environment = {"MILLSTREAM_HTTP_PORT": "7", "MILLSTREAM_BOOTSTRAP_SERVERS": "env:1"}
     found = read_settings(
         Settings, "test", "A test.", ["--bootstrap-servers", "option:1"], environment
     )
@@ -165,7 +165,7 @@ def test_settings_come_from_options_before_the_environment() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "environment"),
-    [(["--no-such", "1"], {}), (["--http-port", "x"], {}), ([], {"MILLRACE_HTTP_PORT": "x"})],
+    [(["--no-such", "1"], {}), (["--http-port", "x"], {}), ([], {"MILLSTREAM_HTTP_PORT": "x"})],
 )
 def test_wrong_settings_end_the_program(
     arguments: list[str], environment: dict[str, str], capsys: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from millrace.testing.local_program import LocalProgram
+from millstream.testing.local_program import LocalProgram
 from tests.fuzz.http.neighbour import Neighbour, resident_bytes
 from tests.fuzz.http.requests import VALID, mutated, written_as
 from tests.fuzz.http.servers import CONNECT, REST_PROXY, running

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from millrace.testing import LocalBroker, LocalConnect, LocalRegistry, LocalRestProxy
-from millrace.testing.local_program import LocalProgram
+from millstream.testing import LocalBroker, LocalConnect, LocalRegistry, LocalRestProxy
+from millstream.testing.local_program import LocalProgram
 
 ORDERS, STREAMS, DASHBOARD = "orders", "streams", "dashboard"
 REGISTRY, CONNECT, REST_PROXY = "registry", "connect", "rest-proxy"

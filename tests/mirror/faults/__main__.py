@@ -43,7 +43,7 @@ def main() -> int:
     for is_exactly_once in (False, True):
         mode = "exactly once" if is_exactly_once else "at least once"
         console.print(f"{mode}, seed {seed}, {asked.seconds:g} s without each other")
-        folder = Path(tempfile.mkdtemp(prefix="millrace-mirror-faults-"))
+        folder = Path(tempfile.mkdtemp(prefix="millstream-mirror-faults-"))
         outcome = run(folder, seed, asked.seconds, is_exactly_once=is_exactly_once, tell=tell)
         print_report(console, outcome)
         console.print(f"  the mirror's log is in {folder}")

@@ -18,10 +18,10 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.listed_offsets import listed_offset
-from millrace.cluster_layout import free_ports
-from millrace.mirror import RemoteClusterUtils
-from millrace.testing import LocalBroker, LocalCluster
-from millrace.testing.links import Links
+from millstream.cluster_layout import free_ports
+from millstream.mirror import RemoteClusterUtils
+from millstream.testing import LocalBroker, LocalCluster
+from millstream.testing.links import Links
 from mirror.cluster import MirrorCluster
 from mirror.whole_topic import whole_topic
 from tests.lib.connect_worker import eventually

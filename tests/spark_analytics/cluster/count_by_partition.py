@@ -2,8 +2,8 @@
 
     count_by_partition.py SERVERS TOPIC CHECKPOINT [FORMAT ...]
 
-Where it runs is not in it, nor where a format comes from: MILLRACE_SPARK_CONF says it. Through each
-further format the rows are counted once more.
+Where it runs is not in it, nor where a format comes from: MILLSTREAM_SPARK_CONF says it. Through
+each further format the rows are counted once more.
 """
 
 import json
@@ -19,9 +19,9 @@ def main(servers: str, topic: str, checkpoint: str, *formats: str) -> None:
     spark = spark_session("count")
     options = source_options(servers, topic)
     number = f.regexp_extract(f.col("value").cast("string"), r"\d+", 0).cast("int")
-    rows = spark.read.format("millrace").options(**options).load().repartition(4)
+    rows = spark.read.format("millstream").options(**options).load().repartition(4)
     counted = rows.agg(f.count("*").alias("rows"), f.sum(number).alias("sum")).first()
-    stream = spark.readStream.format("millrace").options(**options).load()
+    stream = spark.readStream.format("millstream").options(**options).load()
     query = (
         stream.groupBy().count().writeStream.format("memory").queryName("streamed")
         .option("checkpointLocation", f"file://{checkpoint}")

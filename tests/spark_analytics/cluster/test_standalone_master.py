@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from millrace.cluster_layout import free_ports
-from millrace.testing import LocalBroker
+from millstream.cluster_layout import free_ports
+from millstream.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment
 from tests.lib.quick_spark import quick_spark
@@ -127,7 +127,7 @@ def by_coordinates(kafka_jars, folder):
 
 def run(arguments, settings, folder):
     conf = ";".join(f"{name}={value}" for name, value in settings.items())
-    environment = {**quick_spark(), "PYTHONPATH": str(ROOT), "MILLRACE_SPARK_CONF": conf}
+    environment = {**quick_spark(), "PYTHONPATH": str(ROOT), "MILLSTREAM_SPARK_CONF": conf}
     return subprocess.run(
         [sys.executable, JOB, *arguments],
         cwd=folder,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.pipeline_processes import Program
 from tests.lib.quick_spark import quick_spark
 from tests.lib.waiting import until
@@ -26,14 +26,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.e2e, pytest.mar
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(
-    os.environ.get("MILLRACE_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
+    os.environ.get("MILLSTREAM_RETAIL_DATA", ROOT.parent / "shared" / "data" / "online-retail")
 )
 MONTH = DATA / "2011-02.csv.gz"
 LIMIT = 60
 WAIT_SECONDS = 240
 
 if not MONTH.is_file():
-    pytest.skip("MILLRACE_RETAIL_DATA names no folder with the files", allow_module_level=True)
+    pytest.skip("MILLSTREAM_RETAIL_DATA names no folder with the files", allow_module_level=True)
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("no Java", allow_module_level=True)
 
@@ -110,7 +110,7 @@ def replay(broker: LocalBroker, folder: Path) -> None:
         "PYTHONPATH": str(ROOT),
     }
     demo = subprocess.run(
-        [sys.executable, "-P", "-m", "millrace", "demo"],
+        [sys.executable, "-P", "-m", "millstream", "demo"],
         env=os.environ | environment,
         cwd=folder,
         capture_output=True,

@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millrace.security.access import KafkaAccess
-from millrace.testing import LocalCluster
+from millstream.security.access import KafkaAccess
+from millstream.testing import LocalCluster
 from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.topics import INPUTS, ORDERS
 from tests.lib.waiting import until

@@ -7,7 +7,7 @@ from spark_analytics.jobs.settings import JobSettings
 
 
 def test_option_wins_over_variable() -> None:
-    environment = {"MILLRACE_MASTER": "local[4]", "MILLRACE_TRIGGER_MS": "250"}
+    environment = {"MILLSTREAM_MASTER": "local[4]", "MILLSTREAM_TRIGGER_MS": "250"}
 
     settings = read_settings(JobSettings, "job", "A job.", ["--master", "local[1]"], environment)
 

@@ -1,4 +1,4 @@
-"""`format("kafka")` with Spark's own jars against our broker, beside `format("millrace")`."""
+"""`format("kafka")` with Spark's own jars against our broker, beside `format("millstream")`."""
 
 import json
 
@@ -9,11 +9,11 @@ pytest.importorskip("pyspark")
 import confluent_kafka
 from pyspark.sql import functions as f
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.spark import create_topic, in_order, produce, source_options, values
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
-FORMATS = ("kafka", "millrace")
+FORMATS = ("kafka", "millstream")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +65,7 @@ def test_rows_and_schema_are_the_same(spark, servers):
 def test_the_same_options_choose_the_same_rows(spark, servers):
     create_topic(servers, "chosen", 2)
     produce(servers, "chosen", range(400))
-    middle = in_order(load(spark.read, "millrace", servers, "chosen"))[200].timestamp
+    middle = in_order(load(spark.read, "millstream", servers, "chosen"))[200].timestamp
     choices = [
         {"startingOffsets": json.dumps({"chosen": {"0": 7, "1": -2}})},
         {"endingOffsets": json.dumps({"chosen": {"0": 11, "1": 3}}), "minPartitions": "5"},

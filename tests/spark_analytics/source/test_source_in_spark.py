@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.spark import create_topic, in_order, produce, source_options, values
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
@@ -37,12 +37,12 @@ def topic(servers, request):
 
 
 def read(spark, servers, topic, **more):
-    return spark.read.format("millrace").options(**source_options(servers, topic, **more)).load()
+    return spark.read.format("millstream").options(**source_options(servers, topic, **more)).load()
 
 
 def read_stream(spark, servers, topic, **more):
     options = source_options(servers, topic, **more)
-    return spark.readStream.format("millrace").options(**options).load()
+    return spark.readStream.format("millstream").options(**options).load()
 
 
 class Collected:
@@ -220,7 +220,7 @@ def test_what_the_sink_writes_comes_back(spark, servers, topic):
     create_topic(servers, out, 2)
     (
         rows.select("key", "value", "headers")
-        .write.format("millrace")
+        .write.format("millstream")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", out)
         .mode("append")
@@ -243,7 +243,7 @@ def test_a_stream_writes_to_the_topic_of_each_row(spark, servers, topic, tmp_pat
         f.concat(f.lit(topic), name).alias("topic"), f.col("value").cast("string").alias("value")
     )
     query = (
-        rows.writeStream.format("millrace")
+        rows.writeStream.format("millstream")
         .option("kafka.bootstrap.servers", servers)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
@@ -259,6 +259,6 @@ def test_a_sink_without_a_topic_or_a_value_says_so(spark, servers):
     frame = spark.range(3)
     for columns, word in (({"value": "text"}, "topic"), ({"topic": "text"}, "value")):
         rows = frame.select(*(f.lit(text).alias(name) for name, text in columns.items()))
-        writer = rows.write.format("millrace").option("kafka.bootstrap.servers", servers)
+        writer = rows.write.format("millstream").option("kafka.bootstrap.servers", servers)
         with pytest.raises(PySparkException, match=word):
             writer.mode("append").save()

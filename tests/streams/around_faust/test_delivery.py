@@ -12,7 +12,7 @@ from aiokafka.structs import ConsumerRecord
 from common.kafka.transactions.rules import Member
 from common.process.settings import read_settings
 from common.registry.wire import MalformedEventError
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 from streams.around_faust.delivery import ATTEMPTS, Delivery
 from streams.around_faust.log_reader import Range
 from streams.around_faust.positions import TopicPartition
@@ -184,7 +184,7 @@ def write_one(folder: Path, failure: Exception | None, is_done: Callable[[Bench]
 
 def test_what_a_record_comes_to_is_committed_together_with_its_position(tmp_path: Path) -> None:
     bench = write_one(tmp_path, None, lambda bench: bench.delivery.positions.handled(ORDERS) == 1)
-    origin = [("millrace-origin", b"orders-0:0")]
+    origin = [("millstream-origin", b"orders-0:0")]
     assert bench.written.messages == [
         Message("out", b"key", b"value", origin),
         Message("changelog", b"key", b"row", [], 0),
@@ -312,8 +312,8 @@ def test_records_that_faust_lost_are_read_from_the_log_with_all_that_lay_there(
 
 
 def test_settings_come_from_options_before_variables() -> None:
-    environment = {"MILLRACE_HTTP_PORT": "7001", "MILLRACE_REGISTRY_URL": "http://r"}
+    environment = {"MILLSTREAM_HTTP_PORT": "7001", "MILLSTREAM_REGISTRY_URL": "http://r"}
     settings = read_settings(
-        Settings, "millrace streams", "Views.", ["--http-port", "7002"], environment
+        Settings, "millstream streams", "Views.", ["--http-port", "7002"], environment
     )
     assert settings == Settings(http_port=7002, registry_url="http://r")

@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
-from millrace.security.access import KafkaAccess
-from millrace.testing import LocalBroker
+from millstream.security.access import KafkaAccess
+from millstream.testing import LocalBroker
 from streams.around_faust.log_reader import LogReader
 from streams.around_faust.positions import TopicPartition
 from streams.around_faust.writer import Changes, SupersededError, WriteFailedError, Writer

@@ -59,7 +59,7 @@ from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partition
 from broker.server.storage.large_batches import LargeBatches
 
-log = logging.getLogger("millrace.produce")
+log = logging.getLogger("millstream.produce")
 
 FIRST_SERVED_VERSION = 3
 FIRST_VERSION_WITH_TOPIC_IDS = 13

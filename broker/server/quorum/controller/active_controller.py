@@ -22,7 +22,7 @@ from broker.metadata.control.view import Decision, DecisionSteps, Moment
 from broker.protocol.message import Message
 from broker.raft.config import NEVER_MS
 
-log = logging.getLogger("millrace.controller")
+log = logging.getLogger("millstream.controller")
 
 MAX_QUEUED = 10_000
 

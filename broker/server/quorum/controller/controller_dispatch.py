@@ -67,7 +67,7 @@ from broker.server.network.place import Making
 from broker.server.network.sending import Part
 from broker.server.quorum.controller.controller_channel import is_elsewhere
 
-log = logging.getLogger("millrace.controller.dispatch")
+log = logging.getLogger("millstream.controller.dispatch")
 
 RAFT_APIS = frozenset(
     {

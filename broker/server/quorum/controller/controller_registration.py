@@ -21,7 +21,7 @@ from broker.protocol.messages.controller_registration import (
 )
 from broker.server.cluster.metadata_quorum import AskController
 
-log = logging.getLogger("millrace.controller.registration")
+log = logging.getLogger("millstream.controller.registration")
 
 VERSION = 0
 TIMEOUT_MS = 30_000

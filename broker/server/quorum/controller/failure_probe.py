@@ -18,7 +18,7 @@ from broker.metadata.image import BrokerImage, MetadataImage
 from broker.server.network.connection import Connection
 from broker.server.network.dialing import Dial, Dialled
 
-log = logging.getLogger("millrace.controller.probe")
+log = logging.getLogger("millstream.controller.probe")
 
 MAX_TRIES = 3
 

@@ -24,7 +24,7 @@ from broker.records.header import BytesLike
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_control_batch, snapshot_values
 
-log = logging.getLogger("millrace.quorum.log")
+log = logging.getLogger("millstream.quorum.log")
 
 RECORDS_PER_STEP = 256
 """Reading one record takes about ten microseconds."""

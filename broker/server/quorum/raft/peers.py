@@ -17,7 +17,7 @@ from broker.protocol.message import Message
 from broker.raft.output import Envelope
 from broker.server.network.client_connection import ClientConnection, ClientSettings
 
-log = logging.getLogger("millrace.quorum.peers")
+log = logging.getLogger("millstream.quorum.peers")
 
 MAX_CONNECTIONS = 64
 """More than controllers that a cluster has; the connection that is not used for longest goes."""

@@ -38,7 +38,7 @@ from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 
-log = logging.getLogger("millrace.quorum.raft")
+log = logging.getLogger("millstream.quorum.raft")
 
 MAX_FETCH_WAIT_MS = 30_000
 READ_AT_ONCE_BYTES = 16 * 1024

@@ -14,7 +14,7 @@ from broker.records.header import BytesLike
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
 _NAME = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint", re.ASCII)
-_logger = logging.getLogger("millrace.quorum.snapshots")
+_logger = logging.getLogger("millstream.quorum.snapshots")
 
 
 class SnapshotFiles:

@@ -289,7 +289,7 @@ def test_a_list_of_all_topics_is_shortened() -> None:
 
 
 def test_what_is_denied_is_written_to_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("INFO", logger="millrace.authorizer"):
+    with caplog.at_level("INFO", logger="millstream.authorizer"):
         access().may(R, T, "a\nb")
         access((T, "a", R)).may(R, T, "a")
     (line,) = caplog.messages

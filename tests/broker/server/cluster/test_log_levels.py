@@ -9,7 +9,7 @@ from broker.errors import ErrorCode, KafkaError
 from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 from broker.server.cluster.log_levels import Author, alter_loggers, describe_loggers
 
-NAME = "millrace.test_of_levels"
+NAME = "millstream.test_of_levels"
 AUTHOR = Author("opera\ntor", "127.0.0.9", "User:ann")
 SET, DELETE, APPEND = 0, 1, 2
 

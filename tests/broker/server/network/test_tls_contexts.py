@@ -28,8 +28,8 @@ from broker.server.network.tls_contexts import (
     TlsContexts,
     make_context,
 )
-from millrace.certificates import CertificateAuthority, IssuedCertificate
-from millrace.security.tls import openssl_name
+from millstream.certificates import CertificateAuthority, IssuedCertificate
+from millstream.security.tls import openssl_name
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
-from millrace.certificates import CertificateAuthority
+from millstream.certificates import CertificateAuthority
 
 
 @pytest.fixture(scope="module")

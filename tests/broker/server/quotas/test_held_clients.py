@@ -29,7 +29,7 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from broker.records.build import build_batch
-from millrace.testing import LocalBroker
+from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 
 

@@ -14,8 +14,8 @@ from common.kafka.topics import Topic
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome, Producer
 from common.processing.outbox import Outgoing
-from millrace.security.access import KafkaAccess
-from millrace.testing import LocalBroker
+from millstream.security.access import KafkaAccess
+from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
 

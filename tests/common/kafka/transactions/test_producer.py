@@ -14,7 +14,7 @@ from common.kafka.transactions import messages
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import ErrorCode, Member, Outcome
 from common.processing.outbox import Outgoing
-from millrace.security.access import KafkaAccess
+from millstream.security.access import KafkaAccess
 
 MEMBER = Member("echo", 5, "member-1")
 INPUT = TopicPartition("in", 0)

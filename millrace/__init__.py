@@ -1,4 +1,0 @@
-"""The package that users import, and the `millrace` command.
-
-It starts the programs (broker, registry, services) as processes and imports none of them.
-"""

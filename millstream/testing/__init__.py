@@ -1,0 +1,32 @@
+"""Real brokers and the other servers, for tests, and a pytest fixture for each of them.
+
+from millstream.testing import LocalBroker, LocalCluster
+
+with LocalBroker(num_partitions=3) as broker:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+
+with LocalCluster(brokers=3) as cluster:
+    cluster.kill(cluster.active_controller())
+
+with LocalStack() as stack:
+    requests.get(stack.rest_proxy_url + "/topics")
+
+The fixtures are `kafka_broker`, `kafka_cluster`, `schema_registry`, `rest_proxy`, `connect_worker`
+and `kafka_stack`.
+"""
+
+from millstream.testing.local_broker import LocalBroker
+from millstream.testing.local_cluster import LocalCluster
+from millstream.testing.local_program import LocalConnect, LocalRegistry, LocalRestProxy
+from millstream.testing.local_stack import LocalStack
+from millstream.testing.node_process import BrokerFailedError
+
+__all__ = [
+    "BrokerFailedError",
+    "LocalBroker",
+    "LocalCluster",
+    "LocalConnect",
+    "LocalRegistry",
+    "LocalRestProxy",
+    "LocalStack",
+]

@@ -1,0 +1,159 @@
+"""One real broker as a child process, on a free port, in a temporary folder."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from millstream.testing.block import Block
+from millstream.testing.node_process import NodeProcess, settings_text
+from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
+from millstream.testing.topics import create_topic
+
+# Defaults for tests that differ from Kafka's.
+TEST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.num.partitions": "5",
+}
+
+
+class LocalBroker(Block):
+    """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
+
+    `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. `with` or `start()`
+    starts the broker; its folder is removed at the end, on Linux even if this process is killed.
+    It listens on `port`; 0 means a free port.
+    With `security` its listener uses TLS, or authenticates clients, or both: `client_settings`
+    returns the settings for clients, and `client_file` a file for programs. `users` has passwords
+    by user, besides the administrator's.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        security: Security | None = None,
+        users: Mapping[str, str] = NOBODY,
+        **settings: object,
+    ) -> None:
+        self._settings = {**TEST_SETTINGS, **settings_text(settings)}
+        self._kind, self._users = security, users
+        self._security: LocalSecurity | None = None
+        self._node: NodeProcess | None = None
+        self._port = port
+
+    def __repr__(self) -> str:
+        is_running = self._node is not None and self._node.is_running
+        where = f" {self.bootstrap_servers}" if is_running and self._port else ", not running"
+        return f"<LocalBroker{where}>"
+
+    # --- addresses and files ---
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, as `host:port`."""
+        assert self._port, "the broker is not started"
+        return f"127.0.0.1:{self._port}"
+
+    def client_settings(
+        self, client: Client = "confluent-kafka", user: str = USER
+    ) -> dict[str, Any]:
+        """Return the settings of a client: the address, and what `security` needs for a user."""
+        if self._security is not None:
+            return self._security.client_settings(self.bootstrap_servers, client, user)
+        has_dots = client in ("confluent-kafka", "java")
+        return {"bootstrap.servers" if has_dots else "bootstrap_servers": self.bootstrap_servers}
+
+    def client_file(self, user: str = USER) -> str:
+        """Return a file of client settings for `--command-config` of programs and tools.
+
+        Without `security` this is "".
+        """
+        return "" if self._security is None else str(self._security.client_file(user))
+
+    @property
+    def http_url(self) -> str:
+        """The address of the broker's health and metrics pages."""
+        return self._started().http_url
+
+    @property
+    def data_folder(self) -> Path:
+        """The broker's log directory."""
+        return self._started().data_folder
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        return self._started().pid
+
+    def log(self) -> str:
+        """Return the broker's log messages so far."""
+        return self._started().log()
+
+    def log_tail(self) -> str:
+        """Return the last log messages, for reports; empty after `close`."""
+        return "" if self._node is None else self._node.log_tail()
+
+    # --- actions ---
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Create a topic, with Kafka's settings; return when every partition has a leader.
+
+        Raise confluent_kafka.KafkaException if the broker refuses the topic.
+        """
+        create_topic(self.client_settings(), name, partitions, 1, settings)
+
+    def start(self) -> Self:
+        """Start the broker, or restart it with the same port and data; return when it is ready."""
+        if self._node is None:
+            folder = Path(tempfile.mkdtemp(prefix="millstream-broker-"))
+            self._node = NodeProcess(folder, self._settings, temporary_folder=folder)
+            if self._kind is not None:
+                self._security = LocalSecurity(self._kind, folder, self._users)
+        secured = {} if self._security is None else self._security.broker_settings()
+        protocol = "PLAINTEXT" if self._security is None else self._security.protocol
+        self._node.settings = {
+            "listeners": f"{protocol}://127.0.0.1:{self._port}",
+            **secured,
+            **self._settings,
+        }
+        self._node.launch()
+        self._port = self._node.wait_until_ready()
+        return self
+
+    def stop(self) -> None:
+        """Stop the broker cleanly (SIGTERM) and wait."""
+        if self._node is not None:
+            self._node.stop()
+
+    def kill(self) -> None:
+        """Kill the broker (SIGKILL) like a crash; `start()` restarts it."""
+        if self._node is not None:
+            self._node.kill()
+
+    def pause(self) -> None:
+        """Freeze the broker (SIGSTOP)."""
+        self._started().pause()
+
+    def resume(self) -> None:
+        """Continue the frozen broker (SIGCONT)."""
+        self._started().resume()
+
+    def close(self) -> None:
+        """Stop the broker and remove its folder."""
+        try:
+            self.stop()
+        finally:
+            if self._node is not None:
+                shutil.rmtree(self._node.folder, ignore_errors=True)
+                self._node = None
+
+    def _started(self) -> NodeProcess:
+        assert self._node is not None, "the broker is not started"
+        return self._node

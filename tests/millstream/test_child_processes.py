@@ -1,0 +1,119 @@
+"""The demo's children are started again when they die, wherever in their lives that is."""
+
+import asyncio
+import fcntl
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from millstream import child_processes
+from millstream.child_processes import Child, ChildDiedError
+from tests.lib.quorum_nodes import until
+
+pytestmark = pytest.mark.slow
+
+
+class Mortal:
+    """A child that writes down each of its lives, and is ready when nobody locks its gate."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lives, self.gate = folder / "lives", folder / "gate"
+        self.log = folder / "mortal.log"
+        self.child = Child("mortal", self.log, is_revived=True)
+
+    async def start(self) -> None:
+        self.gate.touch()
+        await self.child.start("tests.lib.mortal_program", str(self.lives), str(self.gate))
+
+    def pids(self) -> list[int]:
+        return [int(line) for line in self.lives.read_text().split()]
+
+    async def kill(self, life: int) -> None:
+        """Kill it when it lives for the n-th time."""
+        await until(lambda: len(self.pids()) >= life)
+        os.kill(self.pids()[life - 1], signal.SIGKILL)
+
+    async def wait_ready(self, life: int) -> None:
+        await until(lambda: self.log.read_text().count(" ready on ") >= life)
+
+
+def while_watched(mortal: Mortal, act: Callable[[], Awaitable[None]]) -> None:
+    """Start it, watch it and act; raises what the watching raises."""
+
+    async def run() -> None:
+        await mortal.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(mortal.child.watch())
+                await act()
+                watching.cancel()
+        finally:
+            await mortal.child.stop()
+
+    asyncio.run(run())
+
+
+def test_one_that_dies_while_it_is_started_again_is_started_once_more(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        with mortal.gate.open() as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            await mortal.kill(1)
+            await mortal.kill(2)
+        await mortal.wait_ready(2)
+
+    while_watched(mortal, act)
+    assert len(mortal.pids()) == 3
+
+
+def test_one_that_dies_over_and_over_is_given_up_with_its_log(tmp_path: Path) -> None:
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        for life in range(1, 20):
+            await mortal.kill(life)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        while_watched(mortal, act)
+    died, _ = caught.value.split(ChildDiedError)
+    assert died is not None
+    assert "mortal ended with status -9" in str(died.exceptions[0])
+    assert "started again" in str(died.exceptions[0])
+    assert len(mortal.pids()) == 1 + child_processes._MAX_REVIVALS
+
+
+def test_having_served_once_does_not_help_one_that_is_never_ready_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_processes, "_SERVED_SECONDS", 0.0)
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        with mortal.gate.open() as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            for life in range(1, 20):
+                await mortal.kill(life)
+
+    with pytest.raises(BaseExceptionGroup):
+        while_watched(mortal, act)
+    assert len(mortal.pids()) == 1 + child_processes._MAX_REVIVALS
+
+
+def test_one_that_serves_before_it_dies_is_started_again_however_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_processes, "_SERVED_SECONDS", 0.0)
+    mortal = Mortal(tmp_path)
+
+    async def act() -> None:
+        for life in range(1, 10):
+            await mortal.wait_ready(life)
+            await mortal.kill(life)
+        await mortal.wait_ready(10)
+
+    while_watched(mortal, act)
+    assert len(mortal.pids()) == 10
