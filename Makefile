@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker common connect mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
+SOURCES := broker common connect demo mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
 SEEDS ?= 1000
 SEED ?= 1
 # The pipeline's chaos places its 5,000 orders in three minutes.

@@ -17,8 +17,8 @@ import confluent_kafka.admin
 
 from bench.node_clusters import KafkaCluster, admin_client
 from bench.servers import PAGE_BYTES, find_kafka
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.testing import LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -8,22 +8,26 @@ import gc
 from collections.abc import Callable
 from time import perf_counter
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import (
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import (
     RequestHeader,
     decode_request,
     decode_response,
     encode_request,
     encode_response,
 )
-from broker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from broker.protocol.messages.metadata import (
+from common.kafka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from common.kafka.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -27,8 +27,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.results import Results
-from millstream.cluster_layout import free_ports
 from millstream.launch import program_command, program_environment
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.lib.process_tree import processes_below
 

@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from bench.ports import free_ports
 from bench.servers import CLOCK_TICKS, ROOT
-from millstream.demo.analytics import PROGRAMS
-from millstream.demo.brokers import NODE_IDS
-from millstream.demo.services import SERVICES
+from demo.pipeline.analytics import PROGRAMS
+from demo.pipeline.brokers import NODE_IDS
+from demo.pipeline.services import SERVICES
 from tests.lib.process_tree import processes_below
 from tests.lib.waiting import until
 

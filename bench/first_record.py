@@ -8,21 +8,21 @@ import socket
 import struct
 import time
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.metadata import (
+from broker.records.build import build_batch
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from broker.records.build import build_batch
 
 TOPIC = "first"
 PAUSE_SECONDS = 0.002

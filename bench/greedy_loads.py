@@ -6,51 +6,51 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from broker.protocol.messages.create_partitions import (
+from broker.records.build import build_batch
+from broker.records.compression import Codec
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest
-from broker.protocol.messages.describe_configs import (
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest
+from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import (
+from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.protocol.wire import encode_uvarint
-from broker.records.build import build_batch
-from broker.records.compression import Codec
+from common.kafka.protocol.wire import encode_uvarint
 
 SMALL_TOPIC, LARGE_TOPIC, MANY_TOPICS = 100, 900, 11  # partitions, partitions, topics
 FUTURE_MS = 1 << 50

@@ -18,43 +18,43 @@ from bench.first_record import wait_for_first_record
 from bench.results import Results
 from bench.servers import ApacheKafka, Millstream, Server, find_kafka
 from bench.side_by_side import create_topic
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.consumer_protocol import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     encode_assignment,
 )
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.consumer_group_heartbeat import (
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from broker.protocol.messages.find_coordinator import (
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from broker.protocol.messages.join_group import (
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from common.kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from broker.protocol.messages.sync_group import (
+from common.kafka.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from broker.protocol.structs import encode_struct
+from common.kafka.protocol.structs import encode_struct
 
 TOPIC = "wide"
 PARTITIONS = 1_000

@@ -108,7 +108,7 @@ class Hot(NamedTuple):
 
     def check(self, answer: bytes) -> None:
         """Raise AssertionError for any other answer."""
-        from broker.protocol.framing import decode_response
+        from common.kafka.protocol.framing import decode_response
 
         _, message = decode_response(self.api_key, self.api_version, answer)
         assert self.is_right(message), message
@@ -217,17 +217,17 @@ def _connection_of(ours: socket.socket) -> Any:
 
 def _frames(node: _Node) -> dict[str, Hot]:
     """Return the requests by name."""
-    from broker.protocol.api_keys import ApiKey
-    from broker.protocol.framing import encode_request
-    from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-    from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-    from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-    from broker.protocol.messages.produce import (
+    from broker.records.build import build_batch
+    from common.kafka.protocol.api_keys import ApiKey
+    from common.kafka.protocol.framing import encode_request
+    from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+    from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+    from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+    from common.kafka.protocol.messages.produce import (
         PartitionProduceData,
         ProduceRequest,
         TopicProduceData,
     )
-    from broker.records.build import build_batch
 
     def produce(count: int, size_bytes: int) -> bytes:
         batch = build_batch([(None, bytes(size_bytes), (), 1_700_000_000_000)] * count)

@@ -21,20 +21,20 @@ from bench.greedy import ask_on_time
 from bench.groups import TOPIC
 from bench.servers import ROOT, Millstream
 from bench.side_by_side import create_topic
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from broker.protocol.messages.list_groups import ListGroupsRequest
-from broker.protocol.messages.list_transactions import ListTransactionsRequest
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from common.kafka.protocol.messages.list_groups import ListGroupsRequest
+from common.kafka.protocol.messages.list_transactions import ListTransactionsRequest
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 COUNT = 100_000
 WINDOW = 200

@@ -19,16 +19,6 @@ from pathlib import Path
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.metadata.image import MetadataImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    Feature,
-    Listener,
-)
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.records.metadata import PartitionRecord, encode_metadata_record
-from broker.protocol.structs import encode_struct
-from broker.protocol.versions import parse_versions
 from broker.raft.config import RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope
@@ -36,6 +26,16 @@ from broker.records.build import build_batch
 from broker.server.quorum.metadata_log import metadata_log_config
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.quorum import Quorum
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.records.metadata import PartitionRecord, encode_metadata_record
+from common.kafka.protocol.structs import encode_struct
+from common.kafka.protocol.versions import parse_versions
 from tests.lib.quorum_nodes import CLUSTER_ID, ask, open_quorum, run
 from tests.sim import quorum_node
 from tests.sim.network import Weather

@@ -20,7 +20,7 @@ import confluent_kafka.admin
 from confluent_kafka.admin import PartitionMetadata
 
 from bench.servers import CLOCK_TICKS, PAGE_BYTES, ROOT
-from millstream.cluster_layout import free_ports, initial_controllers, node_settings
+from millstream.processes.cluster_layout import free_ports, initial_controllers, node_settings
 from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 

@@ -4,14 +4,14 @@ import asyncio
 import time
 from collections.abc import Iterator
 
+from common.credentials.access import KafkaAccess
 from common.registry import loader
 from common.registry.wire import EventReader, UnknownSchemaError, projection
-from millstream.demo.orders import DemoOrder
-from millstream.demo.synthetic import make_scenery
-from millstream.load.arrivals import due_times
-from millstream.load.following import Following
-from millstream.load.sending import Sent, send_open_loop, session_of_a_load
-from millstream.security.access import KafkaAccess
+from demo.load.arrivals import due_times
+from demo.load.following import Following
+from demo.load.sending import Sent, send_open_loop, session_of_a_load
+from demo.pipeline.orders import DemoOrder
+from demo.pipeline.synthetic import make_scenery
 
 
 async def send_orders(url: str, *, rate: float, seconds: float, seed: int) -> Sent:

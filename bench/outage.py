@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from bench.demo_stack import ORDERS, DemoStack
 from bench.order_load import follow
-from millstream.demo.brokers import NODE_IDS
-from millstream.demo.synthetic import make_scenery
-from millstream.load.arrivals import due_times
-from millstream.load.following import Following
-from millstream.load.sending import Sent, send_open_loop, session_of_a_load
+from demo.load.arrivals import due_times
+from demo.load.following import Following
+from demo.load.sending import Sent, send_open_loop, session_of_a_load
+from demo.pipeline.brokers import NODE_IDS
+from demo.pipeline.synthetic import make_scenery
 
 RATE = 50.0
 BEFORE_SECONDS, AFTER_SECONDS = 5.0, 10.0

@@ -22,10 +22,10 @@ from bench.node_clusters import NodeCluster, makers
 from bench.order_load import follow, send_in_flight, send_orders
 from bench.results import Results
 from bench.servers import find_kafka
-from millstream.demo.report import percentile
-from millstream.demo.synthetic import make_scenery
-from millstream.load.following import Following
-from millstream.load.sending import Sent
+from demo.load.following import Following
+from demo.load.sending import Sent
+from demo.pipeline.report import percentile
+from demo.pipeline.synthetic import make_scenery
 
 RATE = 100.0
 IN_FLIGHT = 800

@@ -24,10 +24,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.aio import AIOConsumer, AIOProducer
 
 from bench.node_clusters import NodeCluster, makers
+from common.credentials.access import KafkaAccess
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
 from common.processing.outbox import Outgoing
-from millstream.security.access import KafkaAccess
 
 PARTITIONS = 6
 RATES = (100, 400, 1000)

@@ -13,18 +13,18 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.metadata import MetadataRequest
-from broker.protocol.messages.produce import (
+from broker.records.build import build_batch
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.build import build_batch
 
 TOPIC = "metered"
 CONNECTIONS = 3

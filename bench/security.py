@@ -25,13 +25,13 @@ import confluent_kafka.admin
 from bench.ports import free_port
 from bench.results import Results
 from bench.servers import ROOT, SETTINGS, ApacheKafka, Millstream, Server, find_kafka
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from millstream.certificates import CertificateAuthority
-from millstream.security.jaas import PLAIN_MODULE, login_text
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from millstream.processes.settings_files import PLAIN_MODULE, login_text
+from millstream.testing.certificates import CertificateAuthority
 
 TOPIC = "bench"
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret"}

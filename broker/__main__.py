@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TextIO
 
 from broker.cli.examples import EXAMPLES
-from millstream.ending import end_at_once_when_interrupted, run_tool, run_until_closed
+from common.process.ending import end_at_once_when_interrupted, run_tool, run_until_closed
 
 COMMANDS = {
     "start": "start a broker node",

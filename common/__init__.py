@@ -1,6 +1,7 @@
 """What several programs share, in rooms; it imports no program.
 
 - `process`: what every process has: clock, settings, log lines, metrics, traces, garbage collector.
+- `credentials`: Kafka's security settings: files, logins, keys, certificates, tokens.
 - `http`: what the servers share: connections, errors, probes, their page at `/`.
 - `kafka`: clients of Kafka: topics, reading to the end, an inbox, transactions of a batch.
 - `registry`: events as bytes: the schema registry's client, the wire format, the schema files.

@@ -5,8 +5,8 @@ All other commands send requests to a worker.
 
 import sys
 
+from common.process.ending import run_until_closed
 from connect.client.arguments import parse_arguments
-from millstream.ending import run_until_closed
 
 
 def main() -> int:

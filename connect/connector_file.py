@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from common.process.properties import parse_properties
 from connect.herder.names import TargetState
 from millstream.connect.errors import ConfigException
-from millstream.security.properties import parse_properties
 
 STANDARD_INPUT: Final = Path("-")
 

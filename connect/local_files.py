@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from common.credentials.jaas import ALLOWED_URLS, TOKEN_URL, parse_jaas
 from millstream.connect.errors import ConfigException
-from millstream.security.jaas import ALLOWED_URLS, TOKEN_URL, parse_jaas
 
 SETTING: Final = "file.allowed.directories"
 _NAMES_A_FILE: Final = re.compile(

@@ -8,8 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.credentials.access import kafka_access
+from common.credentials.translation import ClientSettingsError
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
+from common.process.properties import parse_properties
 from common.process.tasks import spawn
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate
@@ -26,9 +29,6 @@ from connect.worker.standalone import (
 )
 from connect.worker.worker import Worker
 from millstream.connect.errors import ConfigException, KafkaException
-from millstream.security.access import kafka_access
-from millstream.security.properties import parse_properties
-from millstream.security.translation import ClientSettingsError
 
 log = logging.getLogger("connect")
 

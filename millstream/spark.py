@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.extras import NEEDED, missing
+from millstream.cli.extras import NEEDED, missing
 from millstream.launch import programs_folder
 
 if TYPE_CHECKING:

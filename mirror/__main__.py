@@ -13,17 +13,17 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from common.credentials.access import add_option, kafka_access, read_client_file
+from common.credentials.translation import ClientSettingsError
+from common.http.security import add_http_option, check_listener, http_security
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
+from common.process.command_parser import CommandParser
+from common.process.ending import run_until_closed
 from common.process.tasks import spawn
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
-from millstream.command_parser import CommandParser
 from millstream.connect.errors import ConfigException, KafkaException
-from millstream.ending import run_until_closed
-from millstream.security.access import add_option, kafka_access, read_client_file
-from millstream.security.http_server import add_http_option, check_listener, http_security
-from millstream.security.translation import ClientSettingsError
 from mirror.dedicated import FlowWorker
 from mirror.front import Front, address
 from mirror.mirror_maker_settings import MirrorMakerSettings, Pair

@@ -13,11 +13,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from common.http.front import FrontPage, Link, Step
 from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
+from common.http.security import OPEN, HttpSecurity
 from common.http.serving import Handler, front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from connect.rest.metrics import own_metrics
 from millstream.connect.errors import ConfigException
-from millstream.security.http_server import OPEN, HttpSecurity
 from mirror.dedicated import FlowWorker
 from mirror.progress import by_topic, progress
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from common.credentials.jaas import ALLOWED_URLS, TOKEN_URL
 from millstream.connect.errors import ConfigException
-from millstream.security.jaas import ALLOWED_URLS, TOKEN_URL
 from mirror.definitions import CHECKPOINT, HEARTBEAT, SOURCE
 
 Properties = dict[str, str]

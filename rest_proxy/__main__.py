@@ -5,13 +5,13 @@ import logging
 import signal
 import sys
 
+from common.credentials.translation import ClientSettingsError
 from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
 from common.kafka.calm_clients import calm_aiokafka
+from common.process.ending import run_until_closed
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
-from millstream.ending import run_until_closed
-from millstream.security.translation import ClientSettingsError
 from rest_proxy.app import build_app
 from rest_proxy.proxy import Proxy
 from rest_proxy.settings import Settings, SettingsError, read_settings

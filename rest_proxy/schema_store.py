@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from millstream.security.registry import registry_access
+from common.credentials.registry import registry_access
 from rest_proxy.bounded_cache import BoundedCache
 from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, Format, FormatError
 from rest_proxy.formats.avro import AvroCodec

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from millstream.command_parser import CommandParser
-from millstream.security.access import KafkaAccess, add_option, kafka_access, read_client_file
-from millstream.security.http_server import (
+from common.credentials.access import KafkaAccess, add_option, kafka_access, read_client_file
+from common.credentials.translation import ClientSettingsError
+from common.http.security import (
     OPEN,
     HttpSecurity,
     add_http_option,
     check_listener,
     http_security,
 )
-from millstream.security.translation import ClientSettingsError
+from common.process.command_parser import CommandParser
 from rest_proxy.endpoints import EndpointLists
 
 _ENVIRONMENT: Final = "KAFKA_REST_"

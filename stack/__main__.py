@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from common.process.tasks import spawn
-from millstream.child_processes import ChildDiedError
-from millstream.stack.place import Place
+from millstream.processes.child_processes import ChildDiedError
+from stack.place import Place
 from stack.supervisor import Supervisor
 
 log = logging.getLogger("stack")

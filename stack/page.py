@@ -16,9 +16,9 @@ import h11
 
 from common.http.front import HTML, FrontPage, Link, Step, is_wanted, render, response_headers
 from common.http.site_guard import SiteGuard
-from millstream.stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
-from millstream.stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
-from millstream.stack.shown import READY, part_state
+from stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
+from stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
+from stack.shown import READY, part_state
 
 _MAX_REQUEST_BYTES: Final = 16 << 10
 _IDLE_SECONDS: Final = 30.0

@@ -13,17 +13,17 @@ from typing import Any
 
 import aiohttp
 
+from common.credentials.access import read_client_file
 from common.process.log_lines import configure_logging
-from millstream.security.access import read_client_file
-from millstream.stack.plan import Plan, bootstrap_servers, security_folder, url_of
-from millstream.stack.ports import REGISTRY
-from millstream.stack.security import client_file
 from rest_proxy.kafka.metadata import LATEST
 from rest_proxy.kafka.raw import SET, TOPIC_RESOURCE
 from rest_proxy.proxy import Proxy
 from rest_proxy.refusals import TOPIC_NOT_FOUND, RestError
 from rest_proxy.settings import Settings
 from rest_proxy.v3.record_bodies import encoded
+from stack.plan import Plan, bootstrap_servers, security_folder, url_of
+from stack.ports import REGISTRY
+from stack.security import client_file
 
 
 async def seed(plan: Plan) -> None:

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from millstream.child_processes import Child
-from millstream.cluster_layout import node_settings, replication_settings
-from millstream.forked_process import STACK
-from millstream.security.access import VARIABLE
-from millstream.stack import programs
-from millstream.stack.place import Place, write_whole
-from millstream.stack.plan import bootstrap_servers, security_folder, url_of
-from millstream.stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
-from millstream.stack.security import broker_file, client_file
-from millstream.stack.shown import ENDED, READY, STARTING
+from common.credentials.access import VARIABLE
+from millstream.processes import program_arguments as programs
+from millstream.processes.child_processes import Child
+from millstream.processes.cluster_layout import node_settings, replication_settings
+from millstream.processes.forked_process import STACK
 from stack.page import Page
+from stack.place import Place, write_whole
+from stack.plan import bootstrap_servers, security_folder, url_of
+from stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
+from stack.security import broker_file, client_file
+from stack.shown import ENDED, READY, STARTING
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 `python -P -m streams` joins the consumer group `millstream-streams`, stores its tables in RocksDB
 and in changelog topics, and serves views of them over HTTP. It imports `schemas`, `common` and
-`millstream.security`, and no other program.
+`common.credentials`, and no other program.
 
 `topologies` lists everything that runs. Every topology is one file (`order_flow`, `enrichment`,
 `order_bursts`, `product_sales`, `validation_latency`) with functions without IO at the top and thin

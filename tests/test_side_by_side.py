@@ -5,7 +5,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from tests.lib.side_by_side import group_of, ranks
 from tests.lib.slowest import slowest
 
@@ -51,7 +51,7 @@ def test_those_that_wait_and_those_that_compute_take_turns():
 
 
 def test_processes_side_by_side_never_have_a_port_in_common():
-    ports = "from millstream.cluster_layout import free_ports"
+    ports = "from millstream.processes.cluster_layout import free_ports"
     code = f"{ports}; print(*free_ports(), flush=True); input()"
     processes = [
         subprocess.Popen(

@@ -7,7 +7,6 @@ from broker.cli.acl_options import Options, add_arguments, read_options
 from broker.cli.admin.acls import create_acls, delete_acls, describe_acls
 from broker.cli.admin.client import AdminClient
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
-from broker.errors import KafkaError
 from broker.security.acls import (
     Acl,
     AclFilter,
@@ -17,6 +16,7 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
+from common.kafka.errors import KafkaError
 
 DESCRIPTION = (
     "List, add and remove access rules. A rule allows or denies a principal an operation on a "

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from broker.cli.admin.client import AdminClient, Node
 from broker.cli.arguments import add_connection, connection_of, tool_parser
-from broker.errors import KafkaError
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.messages.api_versions import ApiVersion
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.messages.api_versions import ApiVersion
 
 CONTROLLER_APIS = frozenset(
     {

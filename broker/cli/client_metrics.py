@@ -19,9 +19,9 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.errors import KafkaError
 from broker.log.checkpoints import encode_uuid
 from broker.server.clock import random_uuid
+from common.kafka.errors import KafkaError
 
 TIMEOUT_MS = 30_000
 ACTIONS = ("alter", "delete", "describe", "list")

@@ -6,8 +6,8 @@ import sys
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import describe_cluster, unregister_broker
 from broker.cli.arguments import ToolFailed, add_sub_command, connection_of, tool_parser
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.describe_cluster import DescribeClusterBroker
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterBroker
 
 
 def main(arguments: list[str]) -> int:

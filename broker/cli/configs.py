@@ -36,8 +36,8 @@ from broker.cli.config_entities import (
     entities_of,
 )
 from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 RESOURCE_TYPES = {
     "topics": (ResourceType.TOPIC, ConfigSource.DYNAMIC_TOPIC_CONFIG),

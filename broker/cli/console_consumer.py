@@ -20,9 +20,9 @@ from broker.cli.clients.formatters import Formatter, make_formatter
 from broker.cli.clients.printing import add_printing_arguments, consumed, formatter_properties
 from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
-from broker.errors import KafkaError
 from broker.server.clock import Clock, Random, SystemClock, system_random
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -22,9 +22,9 @@ from broker.cli.clients.line_reader import LineReader, LineRecord
 from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitioner
 from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
-from broker.errors import KafkaError
 from broker.server.clock import system_random
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer

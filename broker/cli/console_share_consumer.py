@@ -23,9 +23,9 @@ from broker.cli.clients.printing import add_printing_arguments, consumed, format
 from broker.cli.clients.settings import collect_settings
 from broker.cli.console_consumer import given_group
 from broker.cli.progress import Progress
-from broker.errors import KafkaError
 from broker.server.clock import Clock, SystemClock
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import AcknowledgeType, Message, ShareConsumer

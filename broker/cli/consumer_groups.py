@@ -41,8 +41,8 @@ from broker.cli.group_tool import (
 )
 from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.coordinator.consumer_group.regex import compiled
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 GROUP_STATES = (
     "PreparingRebalance",

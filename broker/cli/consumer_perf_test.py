@@ -19,10 +19,10 @@ from broker.cli.arguments import (
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
 from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import ErrorCode, KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition

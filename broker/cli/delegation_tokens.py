@@ -22,7 +22,7 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 DESCRIPTION = (
     "Create, renew, expire and describe delegation tokens: secrets that stand for a user for a "

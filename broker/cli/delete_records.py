@@ -13,8 +13,8 @@ from broker.cli.arguments import (
     tool_parser,
 )
 from broker.cli.json_files import offsets_to_delete, read_json
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 
 def main(arguments: list[str]) -> int:

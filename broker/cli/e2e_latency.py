@@ -13,9 +13,9 @@ from broker.cli.admin.settings import admin_settings, read_properties
 from broker.cli.admin.topics import create_topic
 from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_parser
 from broker.cli.clients.settings import collect_settings
-from broker.errors import KafkaError
 from broker.server.clock import Random, SystemClock, monotonic_seconds
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer

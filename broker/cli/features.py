@@ -26,7 +26,7 @@ from broker.cli.release_versions import (
     release_name,
     requirements,
 )
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 MAX_LEVEL = 32767
 

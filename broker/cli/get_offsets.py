@@ -15,8 +15,8 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 NAMED_TIMES = {
     "latest": leaders.LATEST,

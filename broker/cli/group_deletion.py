@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 
 from broker.cli.group_tables import deleted_offset_lines
 from broker.cli.group_tool import print_lines
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 
 def told_deletions(

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.cli.admin.groups import GroupDescription, GroupListing, MemberDescription
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 MISSING = "-"
 NAME_WIDTH = 15

@@ -15,9 +15,9 @@ from broker.cli.admin.groups import GroupListing
 from broker.cli.arguments import ToolFailed, connection_of, is_given
 from broker.cli.group_tables import state_listing_lines
 from broker.cli.offset_reset import RULES, Offsets, Reset
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
+from common.kafka.errors import ErrorCode, KafkaError
 
 INACTIVE = ("Empty", "Dead")
 """The states of a group without members."""

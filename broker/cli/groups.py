@@ -13,7 +13,7 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 FILTERS = ("group-type", "protocol", "consumer", "share", "streams")

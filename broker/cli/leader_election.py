@@ -8,8 +8,8 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.reassignments import ElectionType, elect_leaders
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, is_given, tool_parser
 from broker.cli.json_files import election_partitions, read_json
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 TIMEOUT_MS = 30_000
 SUBJECTS = ("topic", "all-topic-partitions", "path-to-json-file")

@@ -14,8 +14,8 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.errors import KafkaError
-from broker.protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 
 
 def main(arguments: list[str]) -> int:

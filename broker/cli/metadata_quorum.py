@@ -24,10 +24,10 @@ from broker.cli.quorum_voters import (
     remove_controller,
 )
 from broker.cli.table import table_text
-from broker.errors import KafkaError
 from broker.log.checkpoints import encode_uuid
-from broker.protocol.messages.describe_quorum import ReplicaState
 from broker.server.clock import SystemClock
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.describe_quorum import ReplicaState
 
 COLUMNS = (
     "NodeId",

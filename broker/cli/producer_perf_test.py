@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser, use_new_names
 from broker.cli.clients.performance import ProducerStats, metric_lines
 from broker.cli.clients.settings import collect_settings
-from broker.errors import KafkaError
 from broker.server.clock import Random, SystemClock, random_uuid
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

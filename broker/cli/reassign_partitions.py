@@ -39,9 +39,9 @@ from broker.cli.reassignment_plan import (
     topic_throttles,
 )
 from broker.cli.replica_moves import cancel_moves, start_moves, verify_moves
-from broker.errors import KafkaError
 from broker.model import TopicPartition
 from broker.server.clock import system_random
+from common.kafka.errors import KafkaError
 
 ALLOWED = {
     "generate": {"topics-to-move-json-file", "broker-list", "disable-rack-aware"},

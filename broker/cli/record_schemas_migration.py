@@ -1,6 +1,6 @@
 """Metadata records of the migration from ZooKeeper, which only the tools read."""
 
-from broker.protocol.message import Message, int8
+from common.kafka.protocol.message import Message, int8
 
 
 class ZkMigrationStateRecord(Message, api_key=21, versions="0", flexible="0+"):

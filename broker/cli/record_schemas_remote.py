@@ -3,7 +3,7 @@
 They have the framing of metadata records: frame version, type and version before the record.
 """
 
-from broker.protocol.message import (
+from common.kafka.protocol.message import (
     Message,
     Struct,
     array,

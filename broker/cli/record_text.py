@@ -10,13 +10,16 @@ from typing import Any, NamedTuple, TypeAlias
 from broker.cli.java_text import java_text
 from broker.cli.record_schemas_migration import MIGRATION_RECORDS
 from broker.log.checkpoints import encode_uuid
-from broker.protocol.consumer_protocol import (
+from broker.records.control import ControlType, control_type, end_marker
+from broker.records.errors import CorruptBatch
+from broker.records.record import Record
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from broker.protocol.layout import layout_of
-from broker.protocol.message import Field, Message, Struct, default_value
-from broker.protocol.records.consumer_group import (
+from common.kafka.protocol.layout import layout_of
+from common.kafka.protocol.message import Field, Message, Struct, default_value
+from common.kafka.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -30,21 +33,21 @@ from broker.protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from broker.protocol.records.group import (
+from common.kafka.protocol.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from broker.protocol.records.metadata import METADATA_RECORDS
-from broker.protocol.records.quorum import (
+from common.kafka.protocol.records.metadata import METADATA_RECORDS
+from common.kafka.protocol.records.quorum import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from broker.protocol.records.share_group import (
+from common.kafka.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
@@ -58,13 +61,13 @@ from broker.protocol.records.share_group import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
-from broker.protocol.records.share_state import (
+from common.kafka.protocol.records.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
     ShareUpdateValue,
 )
-from broker.protocol.records.streams_group import (
+from common.kafka.protocol.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataKey,
@@ -78,12 +81,9 @@ from broker.protocol.records.streams_group import (
     StreamsGroupTopologyKey,
     StreamsGroupTopologyValue,
 )
-from broker.protocol.records.transaction import TransactionLogKey, TransactionLogValue
-from broker.protocol.structs import decode_struct
-from broker.protocol.wire import DecodeError, decode_uvarint
-from broker.records.control import ControlType, control_type, end_marker
-from broker.records.errors import CorruptBatch
-from broker.records.record import Record
+from common.kafka.protocol.records.transaction import TransactionLogKey, TransactionLogValue
+from common.kafka.protocol.structs import decode_struct
+from common.kafka.protocol.wire import DecodeError, decode_uvarint
 
 DELETE = "<DELETE>"
 _VERSION = StructLayout(">h")

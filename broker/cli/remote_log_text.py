@@ -14,10 +14,10 @@ from broker.cli.record_schemas_remote import (
 )
 from broker.cli.record_text import RecordText, open_frame
 from broker.log.checkpoints import encode_uuid
-from broker.protocol.message import Message
-from broker.protocol.structs import decode_struct
-from broker.protocol.wire import DecodeError
 from broker.records.record import Record
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.structs import decode_struct
+from common.kafka.protocol.wire import DecodeError
 
 
 def remote_log_text(record: Record) -> RecordText:

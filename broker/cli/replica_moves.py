@@ -11,8 +11,8 @@ from broker.cli.admin.log_directories import (
     replica_places,
 )
 from broker.cli.arguments import ToolFailed
-from broker.errors import ErrorCode
 from broker.server.clock import SystemClock
+from common.kafka.errors import ErrorCode
 
 RETRY_MS = 100
 

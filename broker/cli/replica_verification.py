@@ -30,11 +30,11 @@ from broker.cli.replica_comparison import (
     lag_text,
 )
 from broker.cli.topics import topic_pattern
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.fetch import PartitionData
 from broker.server.clock import SystemClock
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.fetch import PartitionData
+from common.process.ending import INTERRUPTED
 
 LATEST = -1
 TIMEOUT_MS = 30_000

@@ -9,7 +9,7 @@ from broker.cli.security_findings import Finding, file_findings, findings, openi
 from broker.cli.table import table_text
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 INVALID_CONFIGURATION = 2
 

@@ -15,9 +15,9 @@ from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.config.security_config import PLAIN, ListenerSecurity
 from broker.config.values import INT32_MAX
 from broker.security.principal import ANONYMOUS
-from millstream.security.jaas import TOKEN_URL
-from millstream.security.mechanisms import OAUTHBEARER
-from millstream.security.stores import Store
+from common.credentials.jaas import TOKEN_URL
+from common.credentials.mechanisms import OAUTHBEARER
+from common.credentials.stores import Store
 
 SHORT_PASSWORD = 12
 SHORT_SECRET = 32

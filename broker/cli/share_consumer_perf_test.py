@@ -19,9 +19,9 @@ from broker.cli.consumer_perf_test import (
     time_text,
 )
 from broker.cli.progress import Progress
-from broker.errors import KafkaError
 from broker.server.clock import SystemClock
-from millstream.ending import INTERRUPTED
+from common.kafka.errors import KafkaError
+from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from confluent_kafka import ShareConsumer

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from broker.cli.admin.share_groups import ShareGroupDescription, ShareOffset
 from broker.cli.group_tables import MISSING, NAME_WIDTH, assignment_text, columns
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 
 def offset_lines(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from broker.cli.arguments import plain_tool_parser
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from broker.server.quorum.initial_controllers import InitialController

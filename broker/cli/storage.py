@@ -15,7 +15,6 @@ from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_f
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE
 from broker.config.sources import collect_settings
-from broker.errors import KafkaError
 from broker.log.checkpoints import encode_uuid
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
@@ -25,7 +24,6 @@ from broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from broker.metadata.parts.scram import scram_record
-from broker.protocol.records.metadata import UserScramCredentialRecord
 from broker.security.credentials import credential_from
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import (
@@ -41,6 +39,8 @@ from broker.server.quorum.initial_controllers import (
     first_voters,
     read_initial_controllers,
 )
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.records.metadata import UserScramCredentialRecord
 
 RELEASE = "4.3-IV0"
 RELEASES = frozenset({"4.3", RELEASE})

@@ -38,8 +38,8 @@ from broker.cli.group_tool import (
 )
 from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.cli.streams_group_options import checked_action, make_parser
-from broker.errors import KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import KafkaError
 
 GROUP_STATES = ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead")
 

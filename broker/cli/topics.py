@@ -20,9 +20,9 @@ from broker.cli.arguments import (
     is_given,
     tool_parser,
 )
-from broker.errors import ErrorCode, KafkaError
 from broker.log.checkpoints import decode_uuid, encode_uuid
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
 REPORTS = (

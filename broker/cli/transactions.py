@@ -23,10 +23,10 @@ from broker.cli.arguments import (
     tool_parser,
 )
 from broker.cli.table import table_text
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.describe_producers import ProducerState
 from broker.server.clock import SystemClock
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_producers import ProducerState
 
 MINUTE_MS = 60_000
 MAX_TRANSACTION_TIMEOUT_MINUTES = 15

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from broker.cli.arguments import ToolFailed, ToolParser, check_not_with, tool_parser
 from broker.cli.clients.settings import collect_settings
-from broker.errors import KafkaError
 from broker.server.clock import SystemClock
+from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     import confluent_kafka

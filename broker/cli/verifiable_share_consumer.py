@@ -15,8 +15,8 @@ from broker.cli.admin.settings import admin_settings
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser
 from broker.cli.clients.received import by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
-from broker.errors import KafkaError
 from broker.server.clock import SystemClock
+from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException, ShareConsumer, TopicPartition

@@ -43,8 +43,8 @@ from broker.log.config import LogConfig, topic_defaults
 from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
 from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
-from millstream.security.http_server import HttpSecurity, http_security
-from millstream.security.translation import ClientSettingsError
+from common.credentials.translation import ClientSettingsError
+from common.http.security import HttpSecurity, http_security
 
 __all__ = ["BrokerConfig", "CleanerConfig", "Endpoint", "QuorumConfig", "Voter"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.sources import base_of
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS
+from common.kafka.errors import ErrorCode, KafkaError
 
 _WITHOUT_EFFECT = {
     "background.threads",

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from broker.config.sources import invalid
 from broker.config.values import Values
 from broker.security.jwt_claims import ClaimRules
-from millstream.security.jaas import ALLOWED_URLS, TOKEN_URL, LoginSettingsError
-from millstream.security.stores import Store
-from millstream.security.tokens import SCHEMES, TokenSource, read_token_source
+from common.credentials.jaas import ALLOWED_URLS, TOKEN_URL, LoginSettingsError
+from common.credentials.stores import Store
+from common.credentials.tokens import SCHEMES, TokenSource, read_token_source
 
 HANDLER = "sasl.server.callback.handler.class"
 URL = "sasl.oauthbearer.jwks.endpoint.url"

@@ -15,14 +15,14 @@ from broker.config.kerberos_config import KerberosConfig, read_kerberos_config
 from broker.config.oauth_config import OauthConfig, read_oauth_client_config, read_oauth_config
 from broker.config.sources import invalid
 from broker.config.values import Values
-from broker.errors import KafkaError
 from broker.metadata.control.view import TokenConfig
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
-from millstream.security.jaas import Login, LoginSettingsError, parse_jaas
-from millstream.security.kerberos import KerberosLogin, library, read_kerberos_login
-from millstream.security.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
-from millstream.security.stores import Store
-from millstream.security.tokens import TokenSource
+from common.credentials.jaas import Login, LoginSettingsError, parse_jaas
+from common.credentials.kerberos import KerberosLogin, library, read_kerberos_login
+from common.credentials.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
+from common.credentials.stores import Store
+from common.credentials.tokens import TokenSource
+from common.kafka.errors import KafkaError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN = "PLAIN"

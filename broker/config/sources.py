@@ -13,7 +13,7 @@ from pathlib import Path
 
 from broker.config.internal_settings import INTERNAL_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("millstream.config")
 

@@ -14,7 +14,6 @@ from functools import partial
 from mmap import mmap
 from typing import Any, NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.local_log import LocalLog
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.log.rewrite import Aside, rewrite_for_topic, rewrite_in_steps
@@ -40,6 +39,7 @@ from broker.records.validation import (
     validate_header,
     validate_in_steps,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class AppendOrigin(Enum):

@@ -7,7 +7,6 @@ underscores.
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.topic_settings import (
     DAY_MS,
     INT64_MAX,
@@ -18,6 +17,7 @@ from broker.log.topic_settings import (
     TopicSetting,
     format_value,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 __all__ = [
     "TOPIC_SETTINGS",

@@ -9,7 +9,6 @@ comparison per idle partition.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.checkpoints import write_partition_metadata
 from broker.log.config import LogConfig
 from broker.log.local_log import LocalLog
@@ -19,6 +18,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
 from broker.log.storage import Storage
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 _logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ method means that the log directory has failed; the log must not be used after t
 
 import logging
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import (
     AppendInfo,
     AppendOrigin,
@@ -33,6 +32,7 @@ from broker.log.segment_names import SUFFIXES
 from broker.log.walk import walk_batches
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
+from common.kafka.errors import ErrorCode, KafkaError
 
 _logger = logging.getLogger(__name__)
 

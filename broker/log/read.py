@@ -8,7 +8,6 @@ returned as regions of the file, smaller ones as bytes.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.inspection import inspect
@@ -19,6 +18,7 @@ from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch
 from broker.records.header import HEADER_BYTES, read_header
 from broker.records.record import Record
+from common.kafka.errors import ErrorCode, KafkaError
 
 SENDFILE_BYTES = 64 * 1024
 

@@ -10,7 +10,6 @@ from functools import partial
 from mmap import mmap
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.records.build import replace_payload, stamped_with_append_time
 from broker.records.compression import CODEC_NAMES, DEFAULT_LEVEL, Codec, decompress
@@ -18,6 +17,7 @@ from broker.records.errors import CorruptBatch, TooMuchAtOnce
 from broker.records.header import CONTROL_FLAG, HEADER_BYTES, BatchHeader, BytesLike
 from broker.records.validation import validate_keys, validate_keys_in_steps
 from broker.records.walk import walk_records
+from common.kafka.errors import ErrorCode, KafkaError
 
 RECORDS_WITH_KEYS_AT_ONCE = 8192
 COMPRESSED_AT_ONCE_BYTES = 256 * 1024

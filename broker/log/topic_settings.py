@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 INT64_MAX = 2**63 - 1
 INT32_MAX = 2**31 - 1

@@ -14,7 +14,6 @@ records. After their commit every node replays them, and the shell sends the ans
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import KafkaError
 from broker.metadata.control.heartbeats import handle_broker_heartbeat
 from broker.metadata.control.leadership.broker_changes import fence_broker
 from broker.metadata.control.leadership.directories import handle_assign_replicas_to_dirs
@@ -56,8 +55,9 @@ from broker.metadata.control.view import (
     Random,
 )
 from broker.metadata.image import MetadataImage
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
 
 __all__ = [
     "CONTROLLER_APIS",

@@ -24,8 +24,8 @@ from broker.metadata.parts.producer_ids import ProducerIdsImage
 from broker.metadata.parts.quotas import QuotasImage
 from broker.metadata.parts.scram import ScramImage
 from broker.metadata.parts.topics import NO_LEADER, PartitionImage, TopicImage, TopicsImage
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,

@@ -10,7 +10,7 @@ same brokers are not always neighbours.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 

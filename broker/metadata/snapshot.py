@@ -15,8 +15,8 @@ from broker.metadata.parts.brokers import BrokerImage, endpoint_records, feature
 from broker.metadata.parts.delegation_tokens import token_record
 from broker.metadata.parts.scram import scram_record
 from broker.metadata.parts.topics import PartitionImage
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import (
     ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,

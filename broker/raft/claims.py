@@ -12,9 +12,9 @@ make the claim, the node refuses the message, ignores its other fields, and keep
   A node that missed `MAX_EPOCH_STEP` elections (194 days at one per second) must be formatted anew.
 """
 
-from broker.errors import ErrorCode
 from broker.raft.config import RaftConfig
 from broker.raft.quorum_state import MAX_EPOCH, NO_NODE, QuorumState
+from common.kafka.errors import ErrorCode
 
 MAX_EPOCH_STEP = 2**24
 

@@ -6,8 +6,8 @@ The times are Kafka's `controller.quorum.*` settings with Kafka's defaults.
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.voter_set import KRAFT_VERSIONS, Endpoint, ReplicaKey, VoterNode, VoterSet
+from common.kafka.protocol.wire import ZERO_UUID
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"

@@ -4,15 +4,7 @@ A Fetch claims that everything before its offset is on this node's disk. The ord
 guarantees it: the caller flushes the log before it sends the Fetch.
 """
 
-from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages import fetch, fetch_snapshot
-from broker.protocol.messages.fetch import FetchResponse
-from broker.protocol.messages.fetch_snapshot import (
-    FetchSnapshotResponse,
-    FetchSnapshotResponsePartitionSnapshot,
-)
-from broker.protocol.wire import Blob
 from broker.raft.joining import message_to_leader
 from broker.raft.messages import fetch_request, fetch_snapshot_request, partition_of
 from broker.raft.output import Envelope
@@ -22,6 +14,14 @@ from broker.raft.state import RaftState
 from broker.raft.voter_history import read_entries
 from broker.raft.voting import expect_election
 from broker.records.errors import CorruptBatch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import fetch, fetch_snapshot
+from common.kafka.protocol.messages.fetch import FetchResponse
+from common.kafka.protocol.messages.fetch_snapshot import (
+    FetchSnapshotResponse,
+    FetchSnapshotResponsePartitionSnapshot,
+)
+from common.kafka.protocol.wire import Blob
 
 _NO_EPOCH = -1
 

@@ -7,9 +7,6 @@ AddRaftVoter; if its id is a voter under another directory id, it lost its disk,
 is removed first. An answer changes nothing here but when to ask again: the log says who votes.
 """
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
 from broker.raft.roles import Follower, Observer
 from broker.raft.state import RaftState
 from broker.raft.voter_messages import (
@@ -18,6 +15,9 @@ from broker.raft.voter_messages import (
     remove_voter_request,
     update_voter_request,
 )
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
 
 
 def message_to_leader(state: RaftState, role: Follower | Observer, now_ms: int) -> Message | None:

@@ -8,12 +8,7 @@ equal, the *diverging epoch*; or a snapshot, if the leader's log starts after th
 
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages import fetch, fetch_snapshot
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.log import RaftLog
 from broker.raft.messages import (
     begin_epoch_request,
@@ -29,6 +24,11 @@ from broker.raft.roles import Leader, ParkedFetch
 from broker.raft.state import RaftState
 from broker.raft.voter_changes import finish_committed_change, give_up_change, is_removed
 from broker.raft.voter_set import ReplicaKey
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import fetch, fetch_snapshot
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from common.kafka.protocol.wire import ZERO_UUID
 
 MAX_PARKED = 1_000
 MAX_OBSERVERS = 10_000

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
 from broker.records.header import BytesLike
+from common.kafka.protocol.message import Message
 
 
 class RaftLog(Protocol):

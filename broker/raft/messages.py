@@ -8,35 +8,41 @@ fields that the version does not have.
 from collections.abc import Sequence
 from typing import overload
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message, Struct
-from broker.protocol.messages import (
+from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
+from broker.raft.voter_messages import VoterRequest
+from broker.raft.voter_set import Endpoint, ReplicaKey
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message, Struct
+from common.kafka.protocol.messages import (
     begin_quorum_epoch,
     end_quorum_epoch,
     fetch,
     fetch_snapshot,
     vote,
 )
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from broker.protocol.messages.begin_quorum_epoch import (
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from common.kafka.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
 )
-from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse
-from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.protocol.messages.remove_raft_voter import (
+from common.kafka.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse
+from common.kafka.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from common.kafka.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from broker.protocol.messages.update_raft_voter import (
+from common.kafka.protocol.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
-from broker.protocol.messages.vote import VoteRequest, VoteResponse
-from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
-from broker.raft.voter_messages import VoterRequest
-from broker.raft.voter_set import Endpoint, ReplicaKey
+from common.kafka.protocol.messages.vote import VoteRequest, VoteResponse
 
 RaftRequest = (
     VoteRequest

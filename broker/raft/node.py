@@ -6,29 +6,7 @@ after `tick`, no deadline is due before `next_deadline_ms`.
 
 from typing import assert_never
 
-from broker.errors import ErrorCode, KafkaError
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from broker.protocol.messages.api_versions import ApiVersionsResponse
-from broker.protocol.messages.begin_quorum_epoch import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-)
-from broker.protocol.messages.end_quorum_epoch import (
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-)
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse
-from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.protocol.messages.remove_raft_voter import (
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
-from broker.protocol.messages.update_raft_voter import (
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterResponse,
-)
-from broker.protocol.messages.vote import VoteRequest, VoteResponse
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.deadlines import next_deadline_ms
 from broker.raft.following import (
@@ -84,6 +62,31 @@ from broker.raft.voting import (
     poll_resigned,
 )
 from broker.records.header import BytesLike
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from common.kafka.protocol.messages.api_versions import ApiVersionsResponse
+from common.kafka.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from common.kafka.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse
+from common.kafka.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from common.kafka.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from common.kafka.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from common.kafka.protocol.messages.vote import VoteRequest, VoteResponse
 
 Replicas = dict[ReplicaKey, ReplicaProgress]
 

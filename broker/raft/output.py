@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.protocol.message import Message
 from broker.raft.quorum_state import QuorumState
+from common.kafka.protocol.message import Message
 
 
 class Envelope(NamedTuple):

@@ -12,7 +12,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 
-from broker.protocol.wire import ZERO_UUID
+from common.kafka.protocol.wire import ZERO_UUID
 
 NO_NODE = -1
 FILE_NAME = "quorum-state"

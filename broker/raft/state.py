@@ -12,9 +12,6 @@ Invariants:
 
 from dataclasses import replace
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.records.quorum import KRaftVersionRecord, LeaderChangeMessage, Voter
 from broker.raft.claims import check_claim
 from broker.raft.config import RaftConfig, RandomSource
 from broker.raft.log import RaftLog
@@ -40,6 +37,9 @@ from broker.raft.voter_history import BEFORE_THE_LOG, VoterHistory
 from broker.raft.voter_messages import VoterRequest
 from broker.raft.voter_search import VoterSearch
 from broker.raft.voter_set import DYNAMIC_VOTERS, ReplicaKey, VoterSet, voters_record
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.quorum import KRaftVersionRecord, LeaderChangeMessage, Voter
 
 ELSEWHERE_FACTOR = 5
 MAX_LEARNED = 64

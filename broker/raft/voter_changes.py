@@ -22,16 +22,6 @@ The safety rules:
 The checks are made in the order of Apache Kafka's handlers, with its errors and messages.
 """
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.message import Message
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from broker.protocol.messages.api_versions import ApiVersionsResponse
-from broker.protocol.messages.remove_raft_voter import (
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
-from broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
-from broker.protocol.records.quorum import KRaftVersionRecord
 from broker.raft.output import Envelope
 from broker.raft.progress import ReplicaProgress
 from broker.raft.roles import Leader, VoterChange
@@ -46,6 +36,16 @@ from broker.raft.voter_messages import (
     versions_request,
 )
 from broker.raft.voter_set import Endpoint, VoterNode, VoterSet, voters_record
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from common.kafka.protocol.messages.api_versions import ApiVersionsResponse
+from common.kafka.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from common.kafka.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
+from common.kafka.protocol.records.quorum import KRaftVersionRecord
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """Kafka's LeaderState: a new voter has fetched within the last hour, and reached the log's end."""

@@ -13,15 +13,15 @@ ascend; at least one entry lies below the log's start.
 from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from broker.protocol.records.quorum import KRaftVersionRecord, VotersRecord
-from broker.protocol.structs import decode_struct
-from broker.protocol.wire import DecodeError
 from broker.raft.log import RaftLog
 from broker.raft.voter_set import KRAFT_VERSIONS, VoterSet, voters_of_record
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.control import ControlType, control_type
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
+from common.kafka.protocol.records.quorum import KRaftVersionRecord, VotersRecord
+from common.kafka.protocol.structs import decode_struct
+from common.kafka.protocol.wire import DecodeError
 
 T = TypeVar("T")
 

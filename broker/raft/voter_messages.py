@@ -1,18 +1,18 @@
 """The messages that change the voters: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter (KIP-853)."""
 
-from broker.errors import ErrorCode
-from broker.protocol.messages import add_raft_voter, update_raft_voter
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.remove_raft_voter import (
+from broker.raft.voter_set import Endpoint, ReplicaKey, VoterNode
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import add_raft_voter, update_raft_voter
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from broker.protocol.messages.update_raft_voter import (
+from common.kafka.protocol.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
-from broker.raft.voter_set import Endpoint, ReplicaKey, VoterNode
 
 VoterRequest = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
 VoterResponse = (

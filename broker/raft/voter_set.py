@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.protocol.records.quorum import (
+from common.kafka.protocol.records.quorum import (
     KRaftVersionFeature,
     VoterEndpoint,
     VotersRecord,
     VotersRecordVoter,
 )
-from broker.protocol.wire import ZERO_UUID
+from common.kafka.protocol.wire import ZERO_UUID
 
 KRAFT_VERSIONS = 0, 1
 """The levels of `kraft.version` that this software supports: 0 has static voters."""

@@ -7,18 +7,7 @@ returns. Only with a majority of pre-votes does the voter begin a new epoch and 
 
 from typing import assert_never
 
-from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.begin_quorum_epoch import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-)
-from broker.protocol.messages.end_quorum_epoch import (
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-)
-from broker.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -42,6 +31,17 @@ from broker.raft.roles import (
 )
 from broker.raft.state import RaftState
 from broker.raft.voter_set import ReplicaKey
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from common.kafka.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from common.kafka.protocol.messages.vote import PartitionData, VoteRequest, VoteResponse
+from common.kafka.protocol.wire import ZERO_UUID
 
 
 def is_up_to_date(candidate: OffsetAndEpoch, own: OffsetAndEpoch) -> bool:

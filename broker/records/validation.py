@@ -16,7 +16,6 @@ from mmap import mmap
 
 from crc32c import crc32c
 
-from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
 from broker.records.build import stamped_with_create_time
 from broker.records.compression import Codec, Scratch, decompress
 from broker.records.errors import CorruptBatch, UnreadableCompression
@@ -48,6 +47,7 @@ from broker.records.walk import (
     walk_in_steps,
     walk_records,
 )
+from common.kafka.errors import ErrorCode, InvalidRecordsError, KafkaError
 
 MAGIC_POSITION = 16
 _LAST_CODEC = int(Codec.ZSTD)

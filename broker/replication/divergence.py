@@ -8,9 +8,9 @@ the logs are equal at most up to there. The follower truncates its log to where 
 too, and fetches again: one round for each epoch that only one of the two logs has.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.model import OffsetAndEpoch
 from broker.replication.log import ReplicaLog
+from common.kafka.errors import ErrorCode, KafkaError
 
 UNKNOWN_EPOCH = -1
 

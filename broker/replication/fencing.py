@@ -4,7 +4,7 @@ Two replicas compare logs and count positions only if they agree on the epoch. S
 truncates against a former leader, and a former leader never counts a follower of the new one.
 """
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 ANY_EPOCH = -1  # from a client that knows no epoch; replicas always know one
 

@@ -12,13 +12,13 @@ whole request for a partition. So answers may arrive late, twice, or from a form
 from enum import Enum
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.fetch import PartitionData
 from broker.records.errors import CorruptBatch
 from broker.replication.divergence import UNKNOWN_EPOCH, truncation_offset
 from broker.replication.log import ReplicaLog
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.fetch import PartitionData
 
 NO_ERROR = ErrorCode.NONE.value
 

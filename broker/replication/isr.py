@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 
 
 class IsrChange(NamedTuple):

@@ -10,8 +10,9 @@ to count for the high watermark.
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.alter_partition import (
+from broker.replication.isr import ChangeOutcome, IsrChange, outcome_of
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerState,
@@ -19,7 +20,6 @@ from broker.protocol.messages.alter_partition import (
     PartitionResult,
     TopicData,
 )
-from broker.replication.isr import ChangeOutcome, IsrChange, outcome_of
 
 RETRY_BACKOFF_MS = 50
 REQUEST_LIFETIME_MS = 30_000

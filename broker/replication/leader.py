@@ -23,16 +23,16 @@ append, `note_append`. After a call that returns True the high watermark has mov
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import PartitionImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.alter_partition import PartitionResult
 from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
 from broker.replication.fencing import ANY_EPOCH, validate_leader_epoch
 from broker.replication.follower_progress import LONG_AGO_MS, FollowerProgress
 from broker.replication.isr import ChangeOutcome, InSyncReplicas, IsrChange, outcome_of
 from broker.replication.log import ReplicaLog
 from broker.replication.offset_waits import OffsetWaits
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_partition import PartitionResult
 
 ALL_IN_SYNC_REPLICAS = -1  # acks
 

@@ -8,10 +8,10 @@ request of its API, so that a broker starts fast and an idle one is small.
 from collections.abc import Callable
 from importlib import import_module
 
-from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.cluster.feature_apis import gated
 from broker.server.network.dispatch import Handler
+from common.kafka.protocol.api_keys import ApiKey
 
 Row = tuple[str, Callable[[Broker], tuple[object, ...]]]
 

@@ -5,7 +5,6 @@ The Prometheus client is imported at the first scrape, to save the memory of an 
 
 from typing import Any
 
-from broker.protocol.api_keys import ApiKey
 from broker.server.broker import Broker
 from broker.server.clock import SystemClock
 from broker.server.coordinators.group_metrics import PREFIX
@@ -17,6 +16,7 @@ from broker.server.replication.replication_metrics import (
     purgatories,
     replication_numbers,
 )
+from common.kafka.protocol.api_keys import ApiKey
 
 
 def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:

@@ -17,7 +17,6 @@ from broker.log.log_directory import DirectorySettings
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.quorum_state import NO_NODE
 from broker.raft.voter_set import VoterSet
 from broker.server.apis import make_handler, make_holding_fetch
@@ -51,6 +50,7 @@ from broker.server.quorum.voters import check_formatted, configured_voters
 from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
+from common.kafka.protocol.wire import ZERO_UUID
 
 log = logging.getLogger("millstream.node")
 

@@ -13,8 +13,8 @@ from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, RecordState
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class AcknowledgeType(IntEnum):

@@ -6,7 +6,6 @@ takes no time-out. A member that opens a second session gives up its first one.
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share.session import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -14,6 +13,7 @@ from broker.share.session import (
     SessionKey,
     ShareSession,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_PARTITIONS = 30_000
 """The most partitions of one session: a member's requests change it in one step."""

@@ -23,7 +23,6 @@ Invariants:
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share.acknowledgement import STATE_AFTER, Acknowledgement, AcknowledgeType
 from broker.share.acquisition import (
     Acquired,
@@ -44,6 +43,7 @@ from broker.share.in_flight import (
     RecordState,
     Run,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 NO_DEADLINE = 1 << 62
 ARCHIVE_RETRY_MS = 1_000

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share.share_partition import StateBatch
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class StoredState(NamedTuple):

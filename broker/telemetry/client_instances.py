@@ -13,8 +13,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from broker.errors import ErrorCode, KafkaError
 from broker.telemetry.subscriptions import Subscription, Wanted, wanted_of
+from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_INSTANCES: Final = 16_384
 MIN_EXPIRY_MS: Final = 60_000

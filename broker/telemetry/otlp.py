@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_RESOURCES: Final = 100
 """A client describes itself as one resource; what it describes gets attributes, for each."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker.errors import KafkaError
 from broker.metadata.control.settings.client_metrics import (
     DEFAULT_INTERVAL_MS,
     INTERVAL,
@@ -14,6 +13,7 @@ from broker.metadata.control.settings.client_metrics import (
     parse_list,
     parse_match,
 )
+from common.kafka.errors import KafkaError
 
 ALL_METRICS: Final = "*"
 """The prefix that stands for all metrics, also on the wire."""

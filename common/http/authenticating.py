@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from common.http.problems import Handler
-from millstream.security.http_server import REALM, HttpSecurity
+from common.http.security import REALM, HttpSecurity
 
 _MESSAGE = "User cannot access the resource."
 

@@ -17,7 +17,7 @@ from common.http.broken_requests import (
     refusing_unknown_codings,
 )
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
-from millstream.security.http_server import OPEN, HttpSecurity
+from common.http.security import OPEN, HttpSecurity
 
 SILENT_SECONDS: Final = 30.0
 """A connection is closed when no whole head of a request came in so long. Jetty, of which Kafka's

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from common.http.security import MEANING, HttpSecurity, http_security
 from common.process.settings import Checked, setting
-from millstream.security.http_server import MEANING, HttpSecurity, http_security
 
 
 @dataclass(frozen=True, kw_only=True)

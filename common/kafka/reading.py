@@ -7,10 +7,10 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
+from common.credentials.access import KafkaAccess
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from common.process.clock import now_seconds
-from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from common.credentials.access import MEANING, KafkaAccess, kafka_access
 from common.process.settings import Checked, setting
-from millstream.security.access import MEANING, KafkaAccess, kafka_access
 
 
 @dataclass(frozen=True, kw_only=True)

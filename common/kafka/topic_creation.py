@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
 
+from common.credentials.access import KafkaAccess
 from common.kafka.topics import Topic
-from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 

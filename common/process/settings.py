@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.command_parser import CommandParser, DefaultsHelpFormatter
-from millstream.security.translation import ClientSettingsError
+from common.process.command_parser import CommandParser, DefaultsHelpFormatter
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,7 +36,7 @@ def read_settings(
     arguments: Sequence[str],
     environment: Mapping[str, str],
 ) -> S:
-    """Read the settings of a program; an unknown option or a wrong value ends it.
+    """Read the settings of a program; an unknown option or a wrong value (ValueError) ends it.
 
     `what` is a sentence about the program, for its help.
     """
@@ -58,5 +57,5 @@ def read_settings(
         )
     try:
         return kind(**vars(parser.parse_args(arguments)))
-    except ClientSettingsError as error:
+    except ValueError as error:
         parser.error(str(error))

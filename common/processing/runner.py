@@ -22,6 +22,7 @@ from common.kafka.calm_clients import calm_aiokafka
 from common.process import clock, traces
 from common.process.announcing import announce
 from common.process.collector import collect_seldom
+from common.process.ending import run_until_closed
 from common.process.log_lines import configure_logging
 from common.process.settings import read_settings
 from common.processing.faults import add_fault_switch
@@ -29,7 +30,6 @@ from common.processing.front import add_front_page
 from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events
-from millstream.ending import run_until_closed
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import aiohttp
 
+from common.credentials.registry import registry_access
 from common.registry.wire import MalformedEventError
-from millstream.security.registry import registry_access
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from common.credentials.access import add_option
+from common.process.command_parser import CommandParser, add_command
 from connect.client.examples import EXAMPLES
-from millstream.command_parser import CommandParser, add_command
-from millstream.security.access import add_option
 
 DEFAULT_URL: Final = "http://localhost:8083"
 _CONNECTOR_FILE: Final = (

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from common.process.properties import parse_properties
 from connect.local_files import allowed_path
 from millstream.connect.errors import ConfigException
 from millstream.connect.plugins import ConfigProvider
-from millstream.security.properties import parse_properties
 
 logger = logging.getLogger(__name__)
 MAX_FILE_BYTES = 1 << 20

@@ -5,12 +5,12 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import Any, Final, NamedTuple, TypeVar
 
+from common.credentials.translation import ClientSettingsError, librdkafka_security
 from connect.converters.settings import converter_config
 from millstream.connect import ConfigDef, ConfigException, DataException, Importance
 from millstream.connect.config.types import Password, Type
 from millstream.connect.config.validators import ValidList, ValidString
 from millstream.connect.errors import RetriableException, SerializationException
-from millstream.security.translation import ClientSettingsError, librdkafka_security
 
 _HEADER: Final = Layout(">BI")
 _MAX_SCHEMAS: Final = 1000

@@ -10,11 +10,11 @@ settings count, as in Kafka Connect.
 from typing import Final
 from urllib.parse import urlsplit
 
+from common.credentials.translation import ClientSettingsError
+from common.http.security import OPEN, SERVER_SETTINGS, HttpSecurity, of_settings
 from connect.worker.client_settings import with_prefix
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConfigException
-from millstream.security.http_server import OPEN, SERVER_SETTINGS, HttpSecurity, of_settings
-from millstream.security.translation import ClientSettingsError
 
 _PREFIX: Final = "listeners.https."
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from common.credentials.aiokafka_clients import aiokafka_security
+from common.credentials.translation import ClientSettingsError
 from millstream.connect.errors import ConfigException
-from millstream.security.aiokafka_clients import aiokafka_security
-from millstream.security.translation import ClientSettingsError
 
 
 def aiokafka_settings(said: Mapping[str, Any]) -> dict[str, Any]:

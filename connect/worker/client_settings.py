@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
 from millstream.connect.errors import ConfigException
-from millstream.security.translation import ClientSettingsError, is_security, librdkafka_security
 
 _RENAMED: Final = {
     "buffer.memory": "queue.buffering.max.kbytes",

@@ -13,6 +13,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
 from common.http.authenticating import peer_session
+from common.http.security import OPEN, HttpSecurity
 from common.process.tasks import spawn
 from connect.clock import random_bytes, timestamp_ms
 from connect.group.protocol import Share
@@ -32,7 +33,6 @@ from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import LogTopic
 from connect.worker.worker import Worker
 from millstream.connect.errors import ConnectException
-from millstream.security.http_server import OPEN, HttpSecurity
 
 log = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.credentials.jaas import ALLOWED_URLS
 from connect.config_providers.variables import Variables
 from connect.definitions import secrets
 from connect.definitions.concealing import HIDDEN, Concealing
@@ -23,7 +24,6 @@ from connect.worker.plugging import converters_of
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConfigException
 from millstream.connect.plugins import ConfigProvider
-from millstream.security.jaas import ALLOWED_URLS
 
 Config = Mapping[str, str | None]
 

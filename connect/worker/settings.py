@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.credentials.translation import is_security
 from connect.local_files import SETTING as ALLOWED_DIRECTORIES
 from connect.worker.client_settings import with_prefix
 from millstream.connect.config.config_def import NO_DEFAULT_VALUE, ConfigDef
@@ -14,7 +15,6 @@ from millstream.connect.config.validators import (
     Range,
     ValidString,
 )
-from millstream.security.translation import is_security
 
 _Setting = tuple[str, Type, Any, str]
 

@@ -11,10 +11,15 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
 from millstream.connect.connectors import TopicPartition
-from millstream.metadata_age import ADMIN_SETTINGS
 from millstream.mirror.policies import replication_policy
 from millstream.mirror.records import Checkpoint, MirrorRecordError, OffsetAndMetadata
 
+_ADMIN_SETTINGS: Final[Mapping[str, str]] = {
+    "topic.metadata.refresh.interval.ms": "5000",
+    "enable.sparse.connections": "false",
+}
+"""An admin client of librdkafka whose controller is gone looks for another one only after its
+metadata expires, and tries the lost one without a pause if its connections are sparse."""
 _TIMEOUT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.1
 _BATCH: Final = 500
@@ -34,7 +39,7 @@ class MirrorClient:
         """Raises ValueError for a policy that is not known."""
         self.replication_policy = replication_policy(settings)
         self._settings = dict(settings)
-        self._admin = AdminClient({**ADMIN_SETTINGS, **self._client("admin.")})
+        self._admin = AdminClient({**_ADMIN_SETTINGS, **self._client("admin.")})
 
     def __enter__(self) -> Self:
         return self

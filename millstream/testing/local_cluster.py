@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from millstream.cluster_layout import (
+from millstream.processes.cluster_layout import (
     REPLICATION_FACTOR,
     free_ports,
     initial_controllers,

@@ -17,10 +17,9 @@ from shutil import rmtree
 from typing import IO, Self
 from urllib.request import urlopen
 
-from millstream.forked_process import CAN_FORK, STACK, ForkedProcess
 from millstream.launch import program_command, program_environment
-from millstream.security.access import VARIABLE
-from millstream.stack.programs import (
+from millstream.processes.forked_process import CAN_FORK, STACK, ForkedProcess
+from millstream.processes.program_arguments import (
     CONNECT,
     REGISTRY,
     REST_PROXY,
@@ -36,6 +35,8 @@ from millstream.testing.node_process import (
     BrokerFailedError,
 )
 
+_COMMAND_CONFIG = "MILLSTREAM_COMMAND_CONFIG"
+"""The variable in which every program looks for a file of client settings."""
 _OTHERS = ("KAFKA_", "MILLSTREAM_")
 """Prefixes of variables that are not meant for the processes of a test."""
 ANSWER_TIMEOUT_SECONDS = 5
@@ -55,7 +56,7 @@ class LocalProgram(Block):
         """`command_config` is a file of client settings, for a cluster with security."""
         self._own_environment = dict(environment or {})
         if command_config:
-            self._own_environment[VARIABLE] = command_config
+            self._own_environment[_COMMAND_CONFIG] = command_config
         self._folder: Path | None = None
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from millstream.forked_process import BROKERS, CAN_FORK, ForkedProcess
 from millstream.launch import program_command, program_environment
+from millstream.processes.forked_process import BROKERS, CAN_FORK, ForkedProcess
 
 READY_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0

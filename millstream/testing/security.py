@@ -6,15 +6,19 @@ protocol for clients. The user is `admin`, and `users={"alice": "hers"}` adds mo
 other stays on loopback, unencrypted.
 """
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from millstream.certificates import CertificateAuthority
-from millstream.security.access import KafkaAccess
-from millstream.security.jaas import PLAIN_MODULE, login_text
-from millstream.security.properties import properties_text, write_private
+from millstream.processes.settings_files import (
+    PLAIN_MODULE,
+    login_text,
+    properties_text,
+    write_private,
+)
+from millstream.testing.certificates import CertificateAuthority
 
 Security = Literal["ssl", "sasl_plaintext", "sasl_ssl"]
 Client = Literal["confluent-kafka", "aiokafka", "kafka-python", "java"]
@@ -94,14 +98,26 @@ class LocalSecurity:
         self, bootstrap_servers: str, client: Client, user: str = USER
     ) -> dict[str, Any]:
         """Return the settings of a client of a library; raise ValueError for an unknown library."""
-        access = KafkaAccess(bootstrap_servers, self.client_properties(user))
+        settings: dict[str, Any]
         match client:
-            case "confluent-kafka":
-                return access.librdkafka()
             case "java":
-                return dict(access.java())
+                return {"bootstrap.servers": bootstrap_servers, **self.client_properties(user)}
+            case "confluent-kafka":
+                settings = {"security.protocol": self.protocol}
+                if self._uses_tls:
+                    settings["ssl.ca.location"] = str(self.ca_file)
+                if self._uses_sasl:
+                    settings |= {"sasl.mechanism": "PLAIN", "sasl.username": user}
+                    settings["sasl.password"] = self._passwords[user]
+                return {"bootstrap.servers": bootstrap_servers, **settings}
             case "aiokafka" | "kafka-python":
-                return access.aiokafka()
+                settings = {"security_protocol": self.protocol}
+                if self._uses_tls:
+                    settings["ssl_context"] = ssl.create_default_context(cafile=self.ca_file)
+                if self._uses_sasl:
+                    settings |= {"sasl_mechanism": "PLAIN", "sasl_plain_username": user}
+                    settings["sasl_plain_password"] = self._passwords[user]
+                return {"bootstrap_servers": bootstrap_servers, **settings}
         raise ValueError(f"there are settings for no client {client!r}")
 
     def _trust(self) -> dict[str, str]:

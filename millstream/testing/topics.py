@@ -4,9 +4,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from millstream.metadata_age import ADMIN_SETTINGS
-
 TIMEOUT_SECONDS = 30.0
+_ADMIN_SETTINGS = {
+    "topic.metadata.refresh.interval.ms": 5_000,
+    "enable.sparse.connections": False,
+}
+"""An admin client of librdkafka asks a killed controller until its metadata expires."""
 POLL_SECONDS = 0.01
 
 
@@ -25,12 +28,12 @@ def create_topic(
     from confluent_kafka.admin import AdminClient, NewTopic
 
     quiet = {**client_settings, "log_level": 2}
-    admin = AdminClient({**ADMIN_SETTINGS, **quiet})
+    admin = AdminClient({**_ADMIN_SETTINGS, **quiet})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
     for address in client_settings["bootstrap.servers"].split(","):
         # One client for each broker: a broker may know the topic later than another one.
-        each = AdminClient({**ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
+        each = AdminClient({**_ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
         _wait(each, name, partitions)
 
 

@@ -6,8 +6,8 @@ They are given as `client.NAME`, with the names of Java's clients or with librdk
 from collections.abc import Mapping
 from typing import Any, Final
 
-from millstream.security.aiokafka_clients import aiokafka_security
-from millstream.security.translation import ClientSettingsError, is_security, librdkafka_security
+from common.credentials.aiokafka_clients import aiokafka_security
+from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
 
 _CLIENT_ID: Final = "client.id"
 

@@ -8,16 +8,16 @@ import signal
 import socket
 import sys
 
+from common.credentials import access
+from common.credentials.translation import ClientSettingsError
 from common.http.accepting import CannotListenError, listening_on
+from common.http.security import add_http_option, http_security
 from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
+from common.process.command_parser import CommandParser, DefaultsHelpFormatter
+from common.process.ending import run_until_closed
 from common.process.tasks import spawn
-from millstream.command_parser import CommandParser, DefaultsHelpFormatter
-from millstream.ending import run_until_closed
-from millstream.security import access
-from millstream.security.http_server import add_http_option, http_security
-from millstream.security.translation import ClientSettingsError
 from schemas.registry.leader import Identity, Leadership
 from schemas.registry.records import LEVELS
 from schemas.registry.rest.app import build_app

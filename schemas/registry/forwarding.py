@@ -7,7 +7,7 @@ import aiohttp
 from aiohttp import web
 
 from common.http.authenticating import peer_session
-from millstream.security.http_server import OPEN, HttpSecurity
+from common.http.security import OPEN, HttpSecurity
 from schemas.registry.leader import Leadership
 from schemas.registry.refusals import forwarding_failed, unknown_leader
 from schemas.registry.topic import Decide, SchemaTopic

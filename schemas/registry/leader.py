@@ -24,8 +24,8 @@ from aiokafka.protocol.group import (
     SyncGroupRequest,
 )
 
+from common.credentials.access import KafkaAccess
 from common.kafka.brokers import find_coordinator
-from millstream.security.access import KafkaAccess
 from schemas.registry.records import compact_json, parse_object, read_json
 
 PROTOCOL_TYPE: Final = "sr"

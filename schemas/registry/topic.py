@@ -25,9 +25,9 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import ConsumerRecord
 
+from common.credentials.access import KafkaAccess
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
-from millstream.security.access import KafkaAccess
 from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record

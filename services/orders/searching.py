@@ -12,7 +12,7 @@ from yarl import URL
 
 from common.http.authenticating import peer_session
 from common.http.problems import ProblemError, unavailable
-from millstream.security.http_server import OPEN, HttpSecurity
+from common.http.security import OPEN, HttpSecurity
 from services.orders.settings import OrdersSettings
 
 _TIMEOUT = aiohttp.ClientTimeout(total=10)

@@ -2,7 +2,7 @@
 
 import sys
 
-from millstream.ending import run_until_closed
+from common.process.ending import run_until_closed
 from spark_analytics.jobs.application import main
 
 sys.exit(run_until_closed(main))

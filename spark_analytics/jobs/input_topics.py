@@ -3,8 +3,8 @@
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from common.credentials.access import KafkaAccess
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from millstream.security.access import KafkaAccess
 from spark_analytics.jobs.topics import INPUTS
 
 _METADATA_SECONDS = 2.0

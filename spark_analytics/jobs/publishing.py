@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from common.credentials.access import KafkaAccess
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from millstream.security.access import KafkaAccess
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.security.translation import ClientSettingsError, is_security, librdkafka_security
+from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
 from spark_analytics.source.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 
 

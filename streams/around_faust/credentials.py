@@ -8,7 +8,7 @@ from faust.auth import (
     SSLCredentials,
 )
 
-from millstream.security.access import KafkaAccess
+from common.credentials.access import KafkaAccess
 
 
 def credentials_of(kafka: KafkaAccess) -> Credentials | None:

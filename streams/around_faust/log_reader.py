@@ -12,9 +12,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
+from common.credentials.access import KafkaAccess
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
-from millstream.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 
 _FETCH_MAX_WAIT_MS = 50

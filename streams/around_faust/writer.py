@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition as KafkaPartition
 
+from common.credentials.access import KafkaAccess
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome
-from millstream.security.access import KafkaAccess
 from streams.around_faust.positions import TopicPartition
 from streams.micro_batch import Message
 

@@ -33,7 +33,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from millstream.testing.links import Links
 from tests.lib.connect_worker import ConnectWorker, eventually

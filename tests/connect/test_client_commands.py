@@ -12,8 +12,8 @@ import pytest
 
 from connect.__main__ import main
 from connect.client import tables
-from millstream.cluster_layout import free_ports
 from millstream.launch import program_environment
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.lib.connect_worker import ROOT, ConnectWorker, eventually
 

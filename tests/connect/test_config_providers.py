@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.process.properties import parse_properties
 from connect.config_providers.providers import (
     MAX_FILE_BYTES,
     DirectoryConfigProvider,
@@ -16,7 +17,6 @@ from connect.config_providers.providers import (
 from connect.config_providers.variables import Variables
 from millstream.connect.errors import ConfigException
 from millstream.connect.plugins import ConfigProvider
-from millstream.security.properties import parse_properties
 
 
 def configured(provider: ConfigProvider, **settings: str) -> ConfigProvider:

@@ -15,9 +15,9 @@ import pytest
 from connect.registry_converters.json_schema import JsonSchemaConverter
 from connect.registry_converters.protobuf import ProtobufConverter, _zigzag_of, read_places
 from connect.registry_converters.registry import Registry, registry_config
-from millstream.certificates import CertificateAuthority
 from millstream.connect import ConfigException, Converter, DataException, Schema, Struct
 from millstream.connect.errors import RetriableException
+from millstream.testing.certificates import CertificateAuthority
 
 PEOPLE = Schema.struct({"id": Schema.int64(), "name": Schema.string(optional=True)}, name="People")
 

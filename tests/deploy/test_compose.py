@@ -16,7 +16,7 @@ from broker.config.sources import collect_settings
 from broker.raft.voter_set import Endpoint
 from broker.server.quorum.initial_controllers import read_initial_controllers
 from broker.server.quorum.voters import controller_endpoints
-from millstream.cli import PROGRAMS, SERVICES
+from millstream.cli.commands import PROGRAMS, SERVICES
 from tests.lib.docker_compose import compose_command
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import Consumer, Producer
 
-from millstream.cluster_layout import free_ports
-from millstream.demo.connect import CONNECTORS
+from demo.pipeline.connect import CONNECTORS
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing.containers import MillstreamContainer
 from tests.lib.docker_compose import compose_command
 from tests.lib.pipeline_processes import call

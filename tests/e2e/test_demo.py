@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from millstream.demo.services import SERVICES
+from demo.pipeline.services import SERVICES
 from millstream.testing import LocalBroker
 from mirror.whole_topic import whole_topic
 from tests.e2e.oracle import expect

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import ClientSession
 from playwright.sync_api import Page, expect
 
-from millstream.demo.analytics import Analytics
+from demo.pipeline.analytics import Analytics
 from tests.e2e.oracle import expect as expected_report
 from tests.e2e.test_demo import DATA, environment, needs_data, untimed
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium

@@ -21,7 +21,7 @@ import pyarrow.parquet
 import pytest
 from elasticsearch import Elasticsearch as Client
 
-from millstream.demo.connect import CONNECTORS, ELASTICSEARCH_CONNECTOR
+from demo.pipeline.connect import CONNECTORS, ELASTICSEARCH_CONNECTOR
 from tests.lib.elasticsearch_server import Elasticsearch
 from tests.lib.pipeline_processes import call
 from tests.lib.postgresql import PostgreSql

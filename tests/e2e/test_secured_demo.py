@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from millstream.security.access import kafka_access
-from millstream.security.jaas import parse_jaas
-from millstream.security.properties import parse_properties
-from millstream.security.rights import programs
+from common.credentials.access import kafka_access
+from common.credentials.jaas import parse_jaas
+from common.kafka.rights import programs
+from common.process.properties import parse_properties
 from tests.e2e.test_demo import environment
 from tests.lib.process_tree import processes_below
 from tests.lib.running_program import running

@@ -15,8 +15,8 @@ from random import Random
 import atheris
 
 with atheris.instrument_imports(include=["broker"]):
-    from broker.protocol.framing import DecodeError, UnsupportedVersion, decode_request
-    from broker.protocol.wire import EncodeError
+    from common.kafka.protocol.framing import DecodeError, UnsupportedVersion, decode_request
+    from common.kafka.protocol.wire import EncodeError
     from tests.fuzz.in_process import Finding, InProcessNode, in_process_node
 
 from tests.fuzz.mutations import copied, is_harmless, mutate_bytes, mutate_message

@@ -15,11 +15,11 @@ from typing import Any
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.oauth_config import HANDLER, UNSECURED_HANDLER
-from broker.protocol.framing import decode_response
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.server.network.listener import Listener
 from broker.server.node import Node, Stop
-from millstream.security.jaas import PLAIN_MODULE, login_text
+from common.kafka.protocol.framing import decode_response
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millstream.processes.settings_files import PLAIN_MODULE, login_text
 from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOKENS, TOPIC, World, before
 from tests.lib.quorum_nodes import free_ports
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from broker.protocol.layout import layout_of
-from broker.protocol.message import Message, Struct
+from common.kafka.protocol.layout import layout_of
+from common.kafka.protocol.message import Message, Struct
 
 Path = tuple[str, ...]
 """The way to an array: its own name, behind those of the arrays it is in an entry of."""

@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import DecodeError, UnsupportedVersion, decode_request
-from broker.protocol.layout import is_nullable, layout_of
-from broker.protocol.message import Field, Message, Struct
-from broker.protocol.wire import EncodeError
 from broker.records.build import build_batch
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import DecodeError, UnsupportedVersion, decode_request
+from common.kafka.protocol.layout import is_nullable, layout_of
+from common.kafka.protocol.message import Field, Message, Struct
+from common.kafka.protocol.wire import EncodeError
 from tests.fuzz.valid_requests import BATCH, OTHER_BROKER, TOPIC, Recorded
 
 WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable
 from threading import Event, Thread
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.produce import (
+from broker.records.batch import split_batches
+from broker.records.build import build_batch
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.batch import split_batches
-from broker.records.build import build_batch
 from tests.lib.raw_kafka import RawConnection
 
 PRODUCE_VERSION, FETCH_VERSION, CREATE_TOPICS_VERSION = 9, 11, 7

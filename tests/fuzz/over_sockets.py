@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from uuid import uuid4
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.testing import LocalBroker
 from tests.fuzz.in_process import Finding, combined_settings, in_process_node
 from tests.fuzz.mutations import mutated

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
+from common.kafka.protocol.api_keys import ApiKey
 from tests.fuzz.__main__ import fuzz_guided, replay
 from tests.fuzz.in_process import Finding, in_process_node
 from tests.fuzz.over_sockets import fuzz_over_sockets, guilty

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.fuzz.mutations import MAX_VALUES, _count, mutate_message
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
+from common.kafka.protocol.api_keys import ApiKey
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import APIS, TOKENS, valid_requests
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import encode_request, request_class
-from broker.protocol.layout import is_nullable, layout_of
-from broker.protocol.message import Field, Message, Struct
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.records.build import build_batch
 from broker.server.apis import SERVED_APIS as BROKER_APIS
 from broker.server.quorum.controller.controller_dispatch import SERVED_APIS as CONTROLLER_APIS
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import encode_request, request_class
+from common.kafka.protocol.layout import is_nullable, layout_of
+from common.kafka.protocol.message import Field, Message, Struct
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 BROKER, CONTROLLER = "broker", "controller"
 TOKENS: dict[str, bytes] = {

@@ -2,15 +2,15 @@
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.produce import (
+from broker.records.batch import split_batches
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.batch import split_batches
 from millstream.testing import LocalBroker
 from tests.lib.bad_batches import BAD_BATCHES, GOOD, REPAIRED
 from tests.lib.raw_kafka import RawConnection

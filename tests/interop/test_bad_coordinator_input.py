@@ -15,10 +15,10 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.join_group import JoinGroupRequestProtocol
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.messages.join_group import JoinGroupRequestProtocol
 from millstream.testing import LocalBroker
 from tests.lib.bad_coordinator_input import BAD, Setting
 from tests.lib.coordinator_requests import TIMEOUT_MS, TOPIC, Asks
@@ -183,7 +183,10 @@ def assignment_by_a_leader(asks: Asks) -> int:
 @pytest.mark.parametrize(
     ("subscribe", "code"),
     [
-        (names_of_all_topics, None),  # no list may have so many (broker/protocol/array_limits.py)
+        (
+            names_of_all_topics,
+            None,
+        ),  # no list may have so many (common/kafka/protocol/array_limits.py)
         (one_pattern, None),  # as Kafka: no string is so long, and the connection is closed
         (metadata_of_a_member, ErrorCode.UNKNOWN_SERVER_ERROR),
         (assignment_by_a_leader, ErrorCode.UNKNOWN_SERVER_ERROR),

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from broker.server.apis import SERVED_APIS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

@@ -17,28 +17,28 @@ from contextlib import suppress
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.offset_commit import (
+from broker.records.compression import Codec, compress
+from broker.server.apis import SERVED_APIS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from broker.records.compression import Codec, compress
-from broker.server.apis import SERVED_APIS
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from millstream.testing import LocalBroker
 from tests.lib.bad_batches import BAD_BATCHES, with_payload
 from tests.lib.raw_kafka import RawConnection

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.server.apis import SERVED_APIS
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

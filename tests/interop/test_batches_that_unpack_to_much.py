@@ -12,21 +12,21 @@ from random import Random
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.list_offsets import (
+from broker.records.compression import MAX_DECOMPRESSED_BYTES, MAX_RATIO, Codec, compress
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.compression import MAX_DECOMPRESSED_BYTES, MAX_RATIO, Codec, compress
 from millstream.testing import LocalBroker
 from tests.lib.bad_batches import GOOD, with_payload
 from tests.lib.raw_kafka import RawConnection

@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from broker.__main__ import main as tool
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.metadata import MetadataRequest
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from millstream.certificates import LOOPBACK, CertificateAuthority
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.metadata import MetadataRequest
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from millstream.testing import LocalBroker
+from millstream.testing.certificates import LOOPBACK, CertificateAuthority
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection
 

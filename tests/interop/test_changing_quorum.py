@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cluster_layout import free_ports, initial_controllers
+from millstream.processes.cluster_layout import free_ports, initial_controllers
 from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
 from tests.lib.topic_creator import TopicCreator
 

@@ -13,14 +13,17 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from broker.cli.client_metrics import main as client_metrics
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.get_telemetry_subscriptions import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
-from broker.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from common.kafka.protocol.messages.push_telemetry import (
+    PushTelemetryRequest,
+    PushTelemetryResponse,
+)
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

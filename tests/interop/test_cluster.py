@@ -10,20 +10,20 @@ import pytest
 
 from broker.cli import configs
 from broker.cli.topics import main as topics
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
-from broker.protocol.messages.find_coordinator import (
+from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from broker.records.build import build_batch
 from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tool, run_tools
 from tests.lib.raw_kafka import RawConnection

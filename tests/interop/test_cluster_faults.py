@@ -13,8 +13,8 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.configs import Resource, ResourceType, alter, describe
 from broker.cli.admin.settings import admin_settings
 from broker.cli.admin.topics import list_topics
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

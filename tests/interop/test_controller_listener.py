@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from broker.__main__ import main as tool
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.envelope import EnvelopeRequest
-from broker.protocol.principal import PrincipalData, encode_principal
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.envelope import EnvelopeRequest
+from common.kafka.protocol.principal import PrincipalData, encode_principal
 from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection

@@ -11,7 +11,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from millstream.forked_process import CAN_FORK
+from millstream.processes.forked_process import CAN_FORK
 from millstream.testing import LocalCluster
 from tests.lib.transactional_clients import (
     COPY,

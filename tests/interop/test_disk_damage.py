@@ -17,47 +17,47 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.add_partitions_to_txn import (
+from broker.records.batch import split_batches
+from broker.records.build import build_batch
+from broker.records.errors import CorruptBatch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.fetch import (
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
 )
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from broker.protocol.messages.offset_fetch import (
+from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.batch import split_batches
-from broker.records.build import build_batch
-from broker.records.errors import CorruptBatch
 from millstream.testing.node_process import BrokerFailedError, NodeProcess
 from tests.lib.disk_damage import DAMAGES, flip_in_log
 from tests.lib.logs import NOW_MS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.interop.test_installed import ROOT, Installation, link_requirements
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from broker.server.node import FATAL_STOP_SECONDS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.testing import LocalBroker, LocalCluster
 from tests.chaos.faults import EIO, SWITCH, build_shim
 from tests.lib.raw_kafka import RawConnection

@@ -28,8 +28,8 @@ from confluent_kafka import KafkaException, Producer
 from kafka.net.sasl import oauth
 
 from broker.__main__ import main as tool
-from millstream.security.jaas import ALLOWED_URLS
-from millstream.security.properties import properties_text, write_private
+from common.credentials.jaas import ALLOWED_URLS
+from millstream.processes.settings_files import properties_text, write_private
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, ToolResult, kafka_libs, run_tools
 from tests.lib.every_mechanism import (

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.security.credentials import SCRAM_SHA_256
 from broker.security.sasl_client import ScramClient
-from millstream.security.jaas import OAUTHBEARER_MODULE
+from common.credentials.jaas import OAUTHBEARER_MODULE
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

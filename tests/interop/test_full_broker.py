@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from broker.__main__ import main as tool
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.metadata import MetadataRequest
-from millstream.cluster_layout import free_ports
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.metadata import MetadataRequest
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

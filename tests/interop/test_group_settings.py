@@ -10,21 +10,21 @@ from broker.cli import client_metrics
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.settings import admin_settings
 from broker.cli.configs import main
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.describe_configs import (
+from broker.server.clock import SystemClock
+from broker.server.cluster.resources import CLIENT_METRICS, GROUP
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from broker.server.clock import SystemClock
-from broker.server.cluster.resources import CLIENT_METRICS, GROUP
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from millstream.testing import LocalBroker
 from tests.lib.coordinator_requests import TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection

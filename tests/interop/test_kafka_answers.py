@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import (
+from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import (
     create_topics,
     delete_records,
     delete_topics,
@@ -24,7 +25,6 @@ from broker.protocol.messages import (
     offset_delete,
     produce,
 )
-from broker.records.build import build_batch
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

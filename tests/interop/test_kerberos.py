@@ -16,20 +16,25 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.__main__ import main as tool
 from broker.config.kerberos_config import KerberosConfig
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.security.errors import AuthenticationFailed
 from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import GssapiServer
 from broker.security.kerberos_names import ShortNames
 from broker.server.network.kerberos import KerberosAcceptor, new_initiator
-from millstream.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, login_text
-from millstream.security.kerberos import KerberosLogin
-from millstream.security.properties import properties_text, write_private
+from common.credentials.jaas import KERBEROS_MODULE
+from common.credentials.kerberos import KerberosLogin
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from millstream.processes.settings_files import (
+    PLAIN_MODULE,
+    login_text,
+    properties_text,
+    write_private,
+)
 from millstream.testing import LocalCluster
 from tests.lib.kerberos import REALM, Realm, running_realm
 from tests.lib.pipeline_processes import Program
@@ -159,7 +164,7 @@ def test_a_program_takes_its_key_from_its_file(
 SENDS = """
 import asyncio, sys, time
 from aiokafka import AIOKafkaProducer
-from millstream.security.access import kafka_access
+from common.credentials.access import kafka_access
 
 async def send():
     access = kafka_access(sys.argv[1], sys.argv[2], needs_librdkafka=False)

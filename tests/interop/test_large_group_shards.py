@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 import confluent_kafka.admin
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

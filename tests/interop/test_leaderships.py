@@ -24,9 +24,9 @@ from broker.cli.admin.topics import (
     describe_topics,
     list_topics,
 )
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.fetch import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from millstream.cluster_layout import free_ports
-from millstream.security.access import KafkaAccess, kafka_access
-from millstream.security.rights import programs
+from common.credentials.access import KafkaAccess, kafka_access
+from common.kafka.rights import programs
+from millstream.processes.cluster_layout import free_ports
 from streams.enrichment import LEVELS
 from tests.lib.pipeline_processes import Pipeline, Program, call
 from tests.lib.programs_with_rights import (

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.alter_replica_log_dirs import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.describe_log_dirs import (
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,

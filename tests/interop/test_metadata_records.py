@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from broker.metadata.snapshot import snapshot_records
-from broker.protocol.records.metadata import encode_metadata_record
+from common.kafka.protocol.records.metadata import encode_metadata_record
 from tests.broker.metadata.test_controller_machine import ClusterMachine
 from tests.broker.metadata.test_image import rich_cluster
 from tests.lib.apache_kafka import JAVA, kafka_libs

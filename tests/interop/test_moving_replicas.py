@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 )
 
 from broker.cli.reassign_partitions import main as reassign_partitions
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.alter_replica_log_dirs import (
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,

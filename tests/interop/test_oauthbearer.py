@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from millstream.security.access import kafka_access
-from millstream.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
-from millstream.security.properties import properties_text
+from common.credentials.access import kafka_access
+from common.credentials.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL
+from millstream.processes.settings_files import login_text, properties_text
 from millstream.testing import LocalBroker
 from tests.lib.issuer import Issuer, token
 from tests.lib.waiting import until

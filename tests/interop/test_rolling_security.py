@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalCluster
 from millstream.testing.security import USER, LocalSecurity
 from tests.lib.replicated_load import Load, consumed

@@ -13,11 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from broker.__main__ import main as tool
-from millstream.certificates import CertificateAuthority
-from millstream.security.access import KafkaAccess
-from millstream.security.jaas import PLAIN_MODULE, login_text
-from millstream.security.properties import properties_text
+from common.credentials.access import KafkaAccess
+from millstream.processes.settings_files import PLAIN_MODULE, login_text, properties_text
 from millstream.testing import LocalCluster
+from millstream.testing.certificates import CertificateAuthority
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop

@@ -12,11 +12,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from millstream.certificates import CertificateAuthority
+from common.http.security import VARIABLE
 from millstream.launch import program_environment
-from millstream.security.http_server import VARIABLE
-from millstream.security.properties import properties_text, write_private
+from millstream.processes.settings_files import properties_text, write_private
 from millstream.testing import LocalBroker
+from millstream.testing.certificates import CertificateAuthority
 from millstream.testing.local_program import (
     LocalConnect,
     LocalProgram,

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millstream.certificates import CertificateAuthority
-from millstream.security.access import KafkaAccess
-from millstream.security.jaas import PLAIN_MODULE, login_text
+from common.credentials.access import KafkaAccess
+from millstream.processes.settings_files import PLAIN_MODULE, login_text
+from millstream.testing.certificates import CertificateAuthority
 from tests.lib.apache_kafka import kafka_libs, run_tool
 from tests.lib.apache_quorum import apache_node
 from tests.lib.dynamic_quorum import DynamicQuorum

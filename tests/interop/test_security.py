@@ -29,8 +29,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from broker.__main__ import main as tool
-from millstream.certificates import CertificateAuthority
 from millstream.testing import LocalBroker, LocalCluster
+from millstream.testing.certificates import CertificateAuthority
 from millstream.testing.security import PASSWORD, USER, Security
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from common.kafka.rights import programs
 from millstream.launch import program_environment
-from millstream.security.properties import properties_text, write_private
-from millstream.security.rights import programs
+from millstream.processes.cluster_layout import free_ports
+from millstream.processes.settings_files import properties_text, write_private
 from tests.lib.running_program import running
 from tests.lib.secured_broker import SecuredBroker
 

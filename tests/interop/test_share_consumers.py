@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from millstream.testing import LocalCluster
 from tests.lib.apache_kafka import kafka_libs
 from tests.lib.java import java

@@ -14,9 +14,9 @@ import confluent_kafka
 import pytest
 
 from broker.cli import share_groups
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import describe_share_group_offsets as describing
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import describe_share_group_offsets as describing
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 from tests.lib.raw_kafka import RawConnection

@@ -8,20 +8,20 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.find_coordinator import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from broker.protocol.messages.share_group_heartbeat import (
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from common.kafka.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from millstream.security.rights import Right
+from common.kafka.rights import Right
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.secured_broker import SecuredBroker, password_of
 from tests.lib.share_member import ShareMember, acquired, errors

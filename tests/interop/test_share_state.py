@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.log.checkpoints import encode_uuid
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import (
     initialize_share_group_state,
     read_share_group_state,
     write_share_group_state,
 )
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.raw_kafka import RawConnection
 

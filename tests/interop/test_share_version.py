@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from broker.cli import features
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import (
     alter_share_group_offsets,
     delete_share_group_offsets,
     describe_share_group_offsets,
@@ -18,8 +18,8 @@ from broker.protocol.messages import (
     share_group_describe,
     share_group_heartbeat,
 )
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

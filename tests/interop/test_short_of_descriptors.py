@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.api_versions import ApiVersionsRequest
 from common.http.accepting import MAX_RESERVED_DESCRIPTORS
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
 from millstream.testing import LocalBroker
 from tests.fuzz.in_process import combined_settings
 from tests.lib.connect_worker import ConnectWorker, eventually

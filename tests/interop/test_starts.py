@@ -8,8 +8,8 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
-from millstream.cluster_layout import free_ports
 from millstream.launch import program_command, program_environment
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.lib.waiting import until
 

@@ -6,10 +6,10 @@ import confluent_kafka
 import pytest
 
 from broker.cli import streams_groups
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
 from millstream.testing import LocalBroker

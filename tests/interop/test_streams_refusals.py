@@ -6,13 +6,13 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.find_coordinator import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     CopartitionGroup,
     Subtopology,
     TaskIds,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import confluent_kafka
 import pytest
 
-from broker.protocol.api_keys import API_VERSION_RANGES
+from common.kafka.protocol.api_keys import API_VERSION_RANGES
 from millstream.launch import program_command, program_environment
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import Tool, ToolResult, kafka_libs, run_tools, running_node

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.__main__ import main as tool
-from millstream.security.jaas import SCRAM_MODULE, login_text
-from millstream.security.properties import properties_text
+from common.credentials.jaas import SCRAM_MODULE
+from millstream.processes.settings_files import login_text, properties_text
 from millstream.testing.security import USER, LocalSecurity
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.waiting import until

@@ -7,7 +7,7 @@ from typing import Self
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from tests.lib.apache_kafka import JAVA
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
 from tests.lib.java import archive_listed, java_that_lists

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from tests.lib.java import is_archived, java, java_program, made_for, make_archive
 from tests.lib.side_by_side import one_at_a_time
 

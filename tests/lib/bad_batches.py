@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from crc32c import crc32c
 
-from broker.errors import ErrorCode
 from broker.records.build import BatchFields, build_batch, encode_batch
 from broker.records.compression import CODEC_NAMES, compress
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.header import HEADER_BYTES
 from broker.records.record import Record, encode_record, encode_varint, read_varint
+from common.kafka.errors import ErrorCode
 from tests.lib.logs import NOW_MS
 
 GOOD = build_batch([(b"k", b"v", (), NOW_MS), (b"k2", b"v2", (), NOW_MS)])

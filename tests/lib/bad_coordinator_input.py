@@ -8,11 +8,11 @@ with a present and a former member.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.join_group import JoinGroupRequestProtocol
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.lib.coordinator_requests import (
     CLASSIC,
     KNOWN,

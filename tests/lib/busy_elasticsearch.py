@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 
 
 class BusyElasticsearch:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from millstream.forked_process import ForkedProcess
 from millstream.launch import program_environment
+from millstream.processes.forked_process import ForkedProcess
 from tests.lib.forked import CONNECT
 
 ROOT = Path(__file__).parent.parent.parent

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import RequestContext
-from broker.errors import ErrorCode
 from broker.metadata.features import GROUP_VERSION
 from broker.metadata.image import MetadataImage
-from broker.protocol.messages.consumer_group_heartbeat import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
-from broker.protocol.records.metadata import FeatureLevelRecord, PartitionRecord, TopicRecord
+from common.kafka.protocol.records.metadata import FeatureLevelRecord, PartitionRecord, TopicRecord
 from tests.lib.group_scenario import GROUP, Scenario
 
 

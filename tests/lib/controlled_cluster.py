@@ -20,19 +20,19 @@ from broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from broker.metadata.image import BrokerImage, MetadataImage, PartitionImage
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.broker_registration import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     Feature,
     Listener,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
 )
-from broker.protocol.records.metadata import decode_metadata_record, encode_metadata_record
+from common.kafka.protocol.records.metadata import decode_metadata_record, encode_metadata_record
 
 LATEST = {1: 0, 62: 4, 63: 2, 56: 3, 19: 7, 20: 6, 37: 3, 33: 2, 44: 1, 49: 1, 48: 1, 57: 2, 43: 2}
 

@@ -2,38 +2,38 @@
 
 from typing import Any
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import (
+from broker.records.build import build_batch
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from common.kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from common.kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from broker.protocol.messages.txn_offset_commit import (
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from broker.records.build import build_batch
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

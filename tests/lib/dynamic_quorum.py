@@ -14,8 +14,8 @@ from typing import Self
 
 from broker.log.checkpoints import read_properties
 from broker.log.storage import RealStorage
-from millstream.cluster_layout import free_ports
-from millstream.security.properties import properties_text
+from millstream.processes.cluster_layout import free_ports
+from millstream.processes.settings_files import properties_text
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 HOST = "127.0.0.1"

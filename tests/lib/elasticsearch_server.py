@@ -15,7 +15,7 @@ from typing import Self
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.side_by_side import one_at_a_time
 

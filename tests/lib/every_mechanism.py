@@ -10,17 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from broker.__main__ import main as tool
 from broker.config.oauth_config import HANDLER, UNSECURED_HANDLER
-from millstream.certificates import CertificateAuthority, IssuedCertificate
-from millstream.cluster_layout import free_ports
-from millstream.security.jaas import (
-    KERBEROS_MODULE,
-    OAUTHBEARER_MODULE,
-    PLAIN_MODULE,
-    SCRAM_MODULE,
-    TOKEN_URL,
-    login_text,
-)
+from common.credentials.jaas import KERBEROS_MODULE, OAUTHBEARER_MODULE, SCRAM_MODULE, TOKEN_URL
+from millstream.processes.cluster_layout import free_ports
+from millstream.processes.settings_files import PLAIN_MODULE, login_text
 from millstream.testing import LocalBroker
+from millstream.testing.certificates import CertificateAuthority, IssuedCertificate
 from tests.lib.issuer import Issuer, token
 from tests.lib.kerberos import REALM, Realm
 from tests.lib.secured_broker import AUTHORIZER

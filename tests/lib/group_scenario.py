@@ -14,17 +14,20 @@ from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.describe import listed_group
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import Instant, Output, RequestContext
-from broker.errors import ErrorCode
-from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from common.kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.lib.logs import last_of
 
 GROUP = "orders"

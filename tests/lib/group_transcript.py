@@ -22,20 +22,25 @@ from dataclasses import dataclass, field
 
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.output import RequestContext
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_request, decode_response, encode_request, encode_response
-from broker.protocol.message import default_value
-from broker.protocol.messages import delete_groups as delete_messages
-from broker.protocol.messages import describe_groups as describe_messages
-from broker.protocol.messages import heartbeat as heartbeat_messages
-from broker.protocol.messages import join_group as join_messages
-from broker.protocol.messages import leave_group as leave_messages
-from broker.protocol.messages import list_groups as list_messages
-from broker.protocol.messages import offset_commit as commit_messages
-from broker.protocol.messages import offset_delete as offset_delete_messages
-from broker.protocol.messages import offset_fetch as fetch_messages
-from broker.protocol.messages import sync_group as sync_messages
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from common.kafka.protocol.message import default_value
+from common.kafka.protocol.messages import delete_groups as delete_messages
+from common.kafka.protocol.messages import describe_groups as describe_messages
+from common.kafka.protocol.messages import heartbeat as heartbeat_messages
+from common.kafka.protocol.messages import join_group as join_messages
+from common.kafka.protocol.messages import leave_group as leave_messages
+from common.kafka.protocol.messages import list_groups as list_messages
+from common.kafka.protocol.messages import offset_commit as commit_messages
+from common.kafka.protocol.messages import offset_delete as offset_delete_messages
+from common.kafka.protocol.messages import offset_fetch as fetch_messages
+from common.kafka.protocol.messages import sync_group as sync_messages
 from tests.lib.group_scenario import Scenario, subscription
 
 UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

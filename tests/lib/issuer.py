@@ -14,8 +14,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-from millstream.certificates import CertificateAuthority
-from millstream.security.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL, login_text
+from common.credentials.jaas import ALLOWED_URLS, OAUTHBEARER_MODULE, TOKEN_URL
+from millstream.processes.settings_files import login_text
+from millstream.testing.certificates import CertificateAuthority
 
 AUDIENCE = "kafka"
 _KEY = rsa.generate_private_key(65537, 2048)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 
 REALM = "TEST.EXAMPLE"
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local")

@@ -28,11 +28,11 @@ from random import Random
 from typing import TypeVar
 
 from broker.coordinator.output import EndOfTransaction
-from broker.errors import KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.producers.verification import NO_GUARD, TransactionAppend
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
+from common.kafka.errors import KafkaError
 from tests.lib.logs import NOW_MS, read_records
 from tests.sim.transaction_group import GroupPartition
 from tests.sim.transaction_reader import read_values

@@ -12,8 +12,8 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from millstream.forked_process import ForkedProcess
 from millstream.launch import program_environment
+from millstream.processes.forked_process import ForkedProcess
 from tests.lib.connect_worker import eventually
 from tests.lib.forked import CONNECT
 

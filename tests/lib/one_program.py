@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from millstream.security.access import kafka_access
+from common.credentials.access import kafka_access
 from tests.lib.programs_with_rights import read_as_spark, watch_as_the_demo
 
 

@@ -19,13 +19,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from common.credentials.access import kafka_access
 from common.registry import loader
 from common.registry.wire import EventReader, EventWriter, schema_id_of
-from millstream.cluster_layout import free_ports
-from millstream.forked_process import SERVICES as FORKED_SERVICES
-from millstream.forked_process import ForkServer
 from millstream.launch import program_environment
-from millstream.security.access import kafka_access
+from millstream.processes.cluster_layout import free_ports
+from millstream.processes.forked_process import SERVICES as FORKED_SERVICES
+from millstream.processes.forked_process import ForkServer
 
 JUDGES = ("orders", "fraud", "inventory", "order_details", "aggregator")
 """What it takes to judge an order; nobody asks for money."""

@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 
 
 class PostgreSql:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import aiohttp
 
-from millstream.demo.observing import Observer
-from millstream.demo.registry import RegistryReader
-from millstream.demo.topics import publish_catalogue, publish_customers, wait_for_keys
+from common.credentials.access import KafkaAccess
+from demo.pipeline.observing import Observer
+from demo.pipeline.registry import RegistryReader
+from demo.pipeline.topics import publish_catalogue, publish_customers, wait_for_keys
 from millstream.launch import program_environment
-from millstream.security.access import KafkaAccess
-from millstream.security.properties import properties_text
+from millstream.processes.settings_files import properties_text
 from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.publishing import ResultsPublisher
 from spark_analytics.jobs.topics import INPUTS, RESULTS

@@ -12,16 +12,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from broker.protocol.api_keys import API_VERSION_RANGES
-from broker.protocol.consumer_protocol import (
+from common.kafka.protocol.api_keys import API_VERSION_RANGES
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from broker.protocol.framing import request_class, response_class
-from broker.protocol.layout import is_nullable, layout_of
-from broker.protocol.message import Field, Message, Struct
-from broker.protocol.records.metadata import METADATA_RECORDS
-from broker.protocol.versions import parse_versions
+from common.kafka.protocol.framing import request_class, response_class
+from common.kafka.protocol.layout import is_nullable, layout_of
+from common.kafka.protocol.message import Field, Message, Struct
+from common.kafka.protocol.records.metadata import METADATA_RECORDS
+from common.kafka.protocol.versions import parse_versions
 
 INTEGER_RANGES = {
     "int8": (-(2**7), 2**7 - 1),
@@ -54,13 +54,13 @@ API_MESSAGES: list[type[Message]] = [
     make_class(key) for key in API_VERSION_RANGES for make_class in (request_class, response_class)
 ]
 GROUP_RECORDS: list[type[Message]] = [
-    getattr(import_module("broker.protocol.records.group"), name)
+    getattr(import_module("common.kafka.protocol.records.group"), name)
     for name in ("OffsetCommitKey", "OffsetCommitValue", "GroupMetadataKey", "GroupMetadataValue")
 ]
 NEWER_RECORDS: list[type[Message]] = [
     message
     for name in ("share_group", "share_state", "streams_group")
-    for message in vars(import_module(f"broker.protocol.records.{name}")).values()
+    for message in vars(import_module(f"common.kafka.protocol.records.{name}")).values()
     if isinstance(message, type) and issubclass(message, Message) and message is not Message
 ]
 ALL_MESSAGES: list[type[Message]] = [

@@ -22,9 +22,9 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from broker.protocol.layout import layout_of
-from broker.protocol.message import Field, Message, Struct
-from broker.protocol.wire import ZERO_UUID
+from common.kafka.protocol.layout import layout_of
+from common.kafka.protocol.message import Field, Message, Struct
+from common.kafka.protocol.wire import ZERO_UUID
 
 KAFKA_PYTHON_MODULES = (
     kafka.protocol.admin,

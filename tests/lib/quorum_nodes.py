@@ -10,7 +10,6 @@ from typing import Any
 import uvloop
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
 from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
@@ -18,25 +17,26 @@ from broker.log.recovery import open_partition_log
 from broker.log.storage import RealStorage
 from broker.metadata.controller import Decision, Moment, refuse
 from broker.metadata.image import MetadataImage
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-)
-from broker.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from broker.protocol.records.metadata import TopicRecord
-from broker.protocol.wire import ZERO_UUID
 from broker.raft.config import NEVER_MS
 from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_rules import ControllerRules
 from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
 from broker.server.quorum.quorum import MetadataDisk, Quorum
-from millstream import cluster_layout
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from common.kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from common.kafka.protocol.records.metadata import TopicRecord
+from common.kafka.protocol.wire import ZERO_UUID
+from millstream.processes import cluster_layout
 
 CLUSTER_ID = "quorum-test-cluster-id"
 PATIENCE_S = 60

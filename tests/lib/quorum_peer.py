@@ -3,11 +3,6 @@
 from random import Random
 
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
-from broker.protocol.messages import fetch, vote
-from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.vote import VoteRequest
 from broker.raft.config import RaftConfig
 from broker.raft.messages import (
     begin_epoch_request,
@@ -23,6 +18,11 @@ from broker.raft.voter_set import ReplicaKey, static_voters
 from broker.records.build import build_batch
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import fetch, vote
+from common.kafka.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.vote import VoteRequest
 from tests.lib.logs import open_log
 from tests.lib.simulated_storage import SimulatedStorage
 

@@ -20,7 +20,7 @@ from subprocess import TimeoutExpired
 
 from confluent_kafka import KafkaException
 
-from millstream.security.rights import EVERY, Right, programs
+from common.kafka.rights import EVERY, Right, programs
 from tests.lib.pipeline_processes import Program
 from tests.lib.secured_broker import SecuredBroker
 from tests.lib.waiting import until

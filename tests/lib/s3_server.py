@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 
 _PROGRAM = Path(sysconfig.get_path("scripts"), "weed")
 _LISTENERS = ("s3", "master", "volume", "filer")

@@ -3,10 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
-from broker.errors import ErrorCode
 from broker.metadata.image import MetadataImage
 from broker.metadata.topic_names import TRANSACTION_STATE
-from broker.protocol.messages.add_partitions_to_txn import (
+from broker.server.coordinators.transaction_verifier import (
+    TransactionVerifier,
+    VerifierConfig,
+    VerifierParts,
+)
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -14,12 +19,7 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.records.metadata import PartitionRecord, TopicRecord
-from broker.server.coordinators.transaction_verifier import (
-    TransactionVerifier,
-    VerifierConfig,
-    VerifierParts,
-)
+from common.kafka.protocol.records.metadata import PartitionRecord, TopicRecord
 
 STATE_TOPIC_ID = b"t" * 16
 COORDINATOR_ID = 3

@@ -16,10 +16,10 @@ from confluent_kafka.admin import (
 )
 
 from broker.__main__ import main as tool
-from millstream.certificates import CertificateAuthority
-from millstream.security.properties import properties_text, write_private
-from millstream.security.rights import Right
+from common.kafka.rights import Right
+from millstream.processes.settings_files import properties_text, write_private
 from millstream.testing import LocalBroker
+from millstream.testing.certificates import CertificateAuthority
 from millstream.testing.security import USER
 from tests.lib.issuer import Issuer
 

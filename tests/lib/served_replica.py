@@ -6,38 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from broker.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    PartitionData,
-    ReplicaState,
-)
-from broker.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from broker.protocol.records.metadata import (
-    BrokerEndpoint,
-    ConfigRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    TopicRecord,
-)
 from broker.records.build import build_batch
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.handlers.fetch.fetch import Fetch
@@ -51,6 +24,33 @@ from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partitions
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from common.kafka.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from common.kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from common.kafka.protocol.records.metadata import (
+    BrokerEndpoint,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from tests.lib.logs import NOW_MS
 from tests.lib.simulated_storage import SimulatedStorage
 

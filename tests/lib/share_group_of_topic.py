@@ -6,15 +6,15 @@ from uuid import uuid4
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import describe_share_group_offsets as describing
-from broker.protocol.messages.find_coordinator import (
+from broker.records.batch import split_batches
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import describe_share_group_offsets as describing
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from broker.protocol.messages.share_fetch import ShareFetchResponse
-from broker.records.batch import split_batches
+from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.share_member import ShareMember, initialize, topic_id_of

@@ -13,10 +13,10 @@ from broker.coordinator.output import Output, RequestContext
 from broker.coordinator.share_group import offsets
 from broker.coordinator.share_group.initialization import InitializeState
 from broker.coordinator.share_group.share_group import ShareGroup
-from broker.errors import ErrorCode
 from broker.metadata.features import SHARE_VERSION
-from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from broker.protocol.records.metadata import FeatureLevelRecord, RemoveTopicRecord
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from common.kafka.protocol.records.metadata import FeatureLevelRecord, RemoveTopicRecord
 from tests.lib.consumer_group_scenario import ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP
 

@@ -5,19 +5,21 @@ from typing import Self, cast
 from uuid import uuid4
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import share_acknowledge as acknowledge
-from broker.protocol.messages import share_fetch as fetch
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.initialize_share_group_state import (
+from broker.server.coordinators.share_states import coordinator_key
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import share_acknowledge as acknowledge
+from common.kafka.protocol.messages import share_fetch as fetch
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
     InitializeStateData,
 )
-from broker.protocol.messages.initialize_share_group_state import PartitionData as InitializedState
-from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from broker.server.coordinators.share_states import coordinator_key
+from common.kafka.protocol.messages.initialize_share_group_state import (
+    PartitionData as InitializedState,
+)
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.lib.raw_kafka import RawConnection
 
 VERSION = 2

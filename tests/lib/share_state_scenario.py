@@ -9,7 +9,7 @@ from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.shard import ShareStateShard
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.coordinator.share_state.sweeps import DeleteRecordsBefore
-from broker.protocol.messages import (
+from common.kafka.protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
     read_share_group_state,

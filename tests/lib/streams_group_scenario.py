@@ -11,14 +11,14 @@ from typing import Any
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import RequestContext
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
-from broker.errors import ErrorCode
 from broker.metadata.features import STREAMS_VERSION
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     CopartitionGroup,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -27,7 +27,7 @@ from broker.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
     Topology,
 )
-from broker.protocol.records.metadata import ConfigRecord, FeatureLevelRecord
+from common.kafka.protocol.records.metadata import ConfigRecord, FeatureLevelRecord
 from tests.lib.consumer_group_scenario import ConsumerScenario
 from tests.lib.group_scenario import GROUP
 

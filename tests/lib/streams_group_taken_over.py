@@ -8,7 +8,7 @@ tasks and goes.
 import confluent_kafka
 import confluent_kafka.admin
 
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.streams_member import ALL_TASKS, GROUP, StreamsMember
 from tests.lib.transactional_clients import GIVE_UP_SECONDS

@@ -12,10 +12,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from common.credentials.access import KafkaAccess
 from common.kafka.topic_creation import ensure_topics
 from common.kafka.topics import PARTITION_COUNT
 from common.registry.wire import EventWriter
-from millstream.security.access import KafkaAccess
 from streams.topics import INPUTS, wanted_topics
 from tests.lib.forked import STREAMS
 from tests.lib.pipeline_processes import Pipeline, Program, call

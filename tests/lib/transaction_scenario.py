@@ -11,15 +11,15 @@ from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.transaction import NO_PRODUCER_EPOCH, Transaction
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.lib.logs import last_of
 
 ID = "copier"

@@ -23,18 +23,18 @@ recorded from a broker.
 
 from typing import Any
 
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transaction_scenario import Scenario
 from tests.lib.waiting import until

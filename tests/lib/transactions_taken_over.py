@@ -13,8 +13,8 @@ import confluent_kafka.admin
 from crc32c import crc32c
 
 from broker.coordinator.transaction.state import TransactionState
-from broker.protocol.records.transaction import TransactionLogKey
-from broker.protocol.structs import encode_struct
+from common.kafka.protocol.records.transaction import TransactionLogKey
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.coordinator_requests import PARTITION, TOPIC, Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transactional_clients import GIVE_UP_SECONDS, read

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream import child_processes
-from millstream.child_processes import Child, ChildDiedError
+from millstream.processes import child_processes
+from millstream.processes.child_processes import Child, ChildDiedError
 from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from millstream.launch import program_command, program_environment
-from millstream.stack.options import up_options
-from millstream.stack.place import Place
-from millstream.stack.plan import make_plan
+from stack.options import up_options
+from stack.place import Place
+from stack.plan import make_plan
 from tests.lib.waiting import until
 
 COMMANDS = [

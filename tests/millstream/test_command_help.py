@@ -13,10 +13,10 @@ from typing import NoReturn
 import pytest
 
 from connect.client.examples import EXAMPLES as CONNECT_COMMANDS
-from millstream.cli import COMMANDS, SERVICES, TOOLS, main
-from millstream.extras import missing_for
-from millstream.help_text import OWN_HELP
-from millstream.lab.command import WALKS
+from demo.labs.command import WALKS
+from millstream.cli.commands import COMMANDS, SERVICES, TOOLS, main
+from millstream.cli.extras import missing_for
+from millstream.cli.help_text import OWN_HELP
 
 SLIPS = {
     "registry": ("--http-prt", "--http-port"),
@@ -56,7 +56,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> None:
         runpy.run_path(program.origin, run_name="__main__")
         raise AssertionError(f"{module} went on with {arguments}")
 
-    monkeypatch.setattr("millstream.cli.become", become)
+    monkeypatch.setattr("millstream.cli.commands.become", become)
 
 
 def outcome(words: list[str]) -> int:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from millstream.cli import COMMANDS, main
-from millstream.help_text import TOPICS, suggestion
+from common.process.command_parser import suggestion
+from millstream.cli.commands import COMMANDS, main
+from millstream.cli.help_text import TOPICS
 
 
 def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

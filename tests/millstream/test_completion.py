@@ -13,8 +13,8 @@ from time import monotonic
 
 import pytest
 
-from millstream.cli import COMMANDS, SERVICES, main
-from millstream.help_text import COMPLETIONS, TOPICS, completion
+from millstream.cli.commands import COMMANDS, SERVICES, main
+from millstream.cli.help_text import COMPLETIONS, TOPICS, completion
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 """The scripts call `millstream` for the flags of a command."""

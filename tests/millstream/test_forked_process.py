@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.forked_process import CAN_FORK, LOST_STATUS, ForkedProcess, ForkServer
 from millstream.launch import program_environment
+from millstream.processes.forked_process import CAN_FORK, LOST_STATUS, ForkedProcess, ForkServer
 from tests.lib.connect_worker import eventually
 
 pytestmark = [

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.named_errors import naming
-from millstream.security.properties import write_private
-from millstream.stack.place import write_whole
+from millstream.processes.settings_files import naming, write_private
+from stack.place import write_whole
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import pytest
 
 from broker.cli.acl_options import add_arguments, read_options
 from broker.cli.arguments import add_connection, tool_parser
-from millstream.rights import main
-from millstream.security.rights import programs
+from common.kafka.rights import programs
+from millstream.cli.rights import main
 
 
 def test_every_command_is_one_of_millstream_acls(capsys: pytest.CaptureFixture[str]) -> None:

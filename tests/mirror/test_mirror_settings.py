@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from common.process.properties import parse_properties
 from connect.definitions.validation import require_valid, validate
 from connect.plugins.scan import find_plugins
 from millstream.connect.errors import ConfigException
-from millstream.security.properties import parse_properties
 from mirror.definitions import CHECKPOINT, SOURCE
 from mirror.mirror_maker_settings import CONNECTORS, MirrorMakerSettings, Pair
 from mirror.settings import MirrorSettings

@@ -10,10 +10,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from millstream.security.access import KafkaAccess
-from millstream.security.grants import rules
-from millstream.security.properties import parse_properties, properties_text, write_private
-from millstream.security.rights import Right, programs
+from common.credentials.access import KafkaAccess
+from common.kafka.grants import rules
+from common.kafka.rights import Right, programs
+from common.process.properties import parse_properties
+from millstream.processes.settings_files import properties_text, write_private
 from millstream.testing.security import USER
 from tests.lib.forked import CONNECT
 from tests.lib.mirror_process import QUICK, MirrorProcess

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from millstream.security.rights import Right
+from common.kafka.rights import Right
 from rest_proxy.kafka.admin import Admin, parts
 from rest_proxy.refusals import UNAUTHORIZED, RestError
 from tests.lib.secured_broker import SecuredBroker

@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from common.credentials.access import KafkaAccess
 from common.http.guarding import guarding
 from common.http.site_guard import SiteGuard
-from millstream.security.access import KafkaAccess
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import Writes
 from schemas.registry.judge import Judge

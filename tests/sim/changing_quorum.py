@@ -16,12 +16,6 @@ after the commit.
 
 from dataclasses import replace
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    SupportedFeatureKey,
-)
 from broker.raft.config import RaftConfig, majority_of
 from broker.raft.output import Envelope
 from broker.raft.voter_history import VoterHistory, read_entries
@@ -34,6 +28,12 @@ from broker.raft.voter_messages import (
 )
 from broker.raft.voter_set import KRAFT_VERSIONS, Endpoint, ReplicaKey, VoterNode, VoterSet
 from broker.records.batch import RecordBatch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
 from tests.sim.quorum_checks import Checker, Ledger, Violation
 from tests.sim.quorum_cluster import (
     CLUSTER_ID,

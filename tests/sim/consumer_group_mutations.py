@@ -12,7 +12,7 @@ from broker.coordinator.consumer_group import (
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import CurrentAssignment
 from broker.coordinator.group import offsets
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 
 
 def everything_is_free(patch):

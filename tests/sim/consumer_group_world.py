@@ -22,7 +22,7 @@ from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import RequestContext
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP
 

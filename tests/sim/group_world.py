@@ -11,7 +11,7 @@ from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.offset_store import NO_TOPIC_ID
 from broker.coordinator.group.step import Deadline, DeadlineKind
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Client, Scenario, protocols, subscription
 
 EVENT_COUNT = 200

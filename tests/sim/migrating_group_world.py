@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
-from broker.errors import ErrorCode
-from broker.protocol.consumer_protocol import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -24,7 +24,7 @@ from broker.protocol.consumer_protocol import (
     decode_subscription,
     encode_assignment,
 )
-from broker.protocol.structs import encode_struct
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.consumer_group_scenario import topic_id
 from tests.lib.group_scenario import Client, protocols
 from tests.sim.consumer_group_world import ConsumerGroupWorld

@@ -10,10 +10,10 @@ the same state.
 from collections.abc import Sequence
 from functools import partial
 
-from broker.protocol.structs import decode_struct, encode_struct
 from broker.raft.config import RaftConfig, majority_of
 from broker.raft.output import Envelope
 from broker.raft.voter_set import static_voters
+from common.kafka.protocol.structs import decode_struct, encode_struct
 from tests.sim.network import SimulatedNetwork, Weather
 from tests.sim.quorum_checks import Checker, Violation
 from tests.sim.quorum_node import SimulatedNode

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.alter_partition import AlterPartitionRequest
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.broker_registration import BrokerRegistrationRequest
-from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
 from broker.raft.output import Envelope
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_partition import AlterPartitionRequest
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.broker_registration import BrokerRegistrationRequest
+from common.kafka.protocol.records.metadata import BrokerRegistrationChangeRecord
 from tests.sim.network import SimulatedNetwork
 from tests.sim.quorum_checks import Violation
 from tests.sim.replica_checks import ReplicaChecker

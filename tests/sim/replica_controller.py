@@ -15,23 +15,23 @@ from broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from broker.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_partition import AlterPartitionRequest
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_partition import AlterPartitionRequest
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from broker.protocol.messages.broker_registration import Feature, Listener
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.broker_registration import Feature, Listener
+from common.kafka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from common.kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 TOPIC = "t"
 VERSIONS = {62: 4, 63: 2, 56: 3, 19: 7, 43: 2, 45: 1, 20: 6}

@@ -6,7 +6,6 @@ simulation's invariants find the damage.
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership import isr as controller_isr
 from broker.model import OffsetAndEpoch
 from broker.replication import follower as follower_module
@@ -17,6 +16,7 @@ from broker.replication.follower_progress import FollowerProgress
 from broker.replication.isr import InSyncReplicas
 from broker.replication.isr_changes import IsrChanges
 from broker.replication.leader import PartitionLeader
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.sim import replica_cluster
 from tests.sim.replica_controller import SimulatedController
 from tests.sim.replica_node import ReplicaNode

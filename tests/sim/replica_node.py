@@ -9,14 +9,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from broker.errors import KafkaError
 from broker.metadata.image import MetadataImage
-from broker.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from broker.protocol.messages.fetch import EpochEndOffset, PartitionData
 from broker.replication.follower import FetchPosition, FollowerOutcome
 from broker.replication.isr_changes import IsrChanges
 from broker.replication.leader import PartitionLeader
 from broker.replication.replica import Replica, ReplicationSettings
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from common.kafka.protocol.messages.fetch import EpochEndOffset, PartitionData
 from tests.sim.replica_controller import TOPIC, SimulatedController
 from tests.sim.replica_disk_log import DiskLog
 from tests.sim.replica_log import Entry, ReplicaLog

@@ -17,12 +17,12 @@ from broker.coordinator.partitioning import partition_for
 from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.shard import ShareStateShard
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.protocol.message import Message
-from broker.protocol.messages import read_share_group_state as reading
-from broker.protocol.messages import write_share_group_state as writing
 from broker.server.coordinators.share_states import coordinator_key
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import read_share_group_state as reading
+from common.kafka.protocol.messages import write_share_group_state as writing
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_loop import EPOCH_MS
 
@@ -118,7 +118,7 @@ class ShareCoordinators:
 
     def initialize(self, key: SharePartitionKey, start_offset: int = 0) -> None:
         """Begin the state of a share-partition, as the group coordinator does."""
-        from broker.protocol.messages.initialize_share_group_state import PartitionData
+        from common.kafka.protocol.messages.initialize_share_group_state import PartitionData
 
         shard = self.shard_of(key)
         assert shard.running is not None

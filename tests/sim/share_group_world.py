@@ -28,9 +28,9 @@ from broker.coordinator.share_group.offsets import (
     complete_deletion,
     complete_initialization,
 )
-from broker.errors import ErrorCode
-from broker.protocol.messages import alter_share_group_offsets as altering
-from broker.protocol.messages import delete_share_group_offsets as deleting
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import alter_share_group_offsets as altering
+from common.kafka.protocol.messages import delete_share_group_offsets as deleting
 from tests.lib.consumer_group_scenario import topic_id
 from tests.lib.group_scenario import GROUP
 from tests.lib.share_group_scenario import ShareMember, ShareScenario

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.share_state_scenario import OTHER_TOPIC, TOPIC, ShareStateScenario
 
 EVENT_COUNT = 120

@@ -29,7 +29,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import KafkaError
 from broker.model import TopicPartition
 from broker.server.network.later import Later
 from broker.server.share.led_share_partition import LedParts, LedSharePartition, LedState
@@ -40,6 +39,7 @@ from broker.share.acknowledgement import Acknowledgement, AcknowledgeType
 from broker.share.acquisition import Acquired, Demand, LogBatch, SharePolicy
 from broker.share.group_settings import Reset, ShareGroupSettings
 from broker.share.session_cache import ShareSessionCache
+from common.kafka.errors import KafkaError
 from tests.sim.replica_cluster import NoProgress
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_coordinators import LISTENER, ShareCoordinators, Weather

@@ -20,7 +20,7 @@ import random
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.shard import GroupShard
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import GROUP
 from tests.lib.streams_group_scenario import StreamsScenario, Task, Thread, tasks_of
 from tests.sim.consumer_group_world import BEGIN_ANEW, CoordinatorLostError

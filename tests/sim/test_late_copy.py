@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.replication.isr_changes import RETRY_BACKOFF_MS
+from common.kafka.errors import ErrorCode
 from tests.sim.replica_cluster import SESSION_TIMEOUT_MS, ReplicaSimulation
 from tests.sim.replica_mutations import resend_unseen
 from tests.sim.replica_node import ALL, ReplicaNode

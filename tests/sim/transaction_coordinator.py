@@ -13,8 +13,8 @@ from typing import Any
 from broker.coordinator.output import CoordinatorRecord, Instant, Output, RequestContext
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
-from broker.errors import ErrorCode
 from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
+from common.kafka.errors import ErrorCode
 from tests.lib.logs import last_of
 from tests.sim.transaction_network import OnAnswer
 

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from random import Random
 
 from broker.coordinator.output import EndOfTransaction
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import TransactionAppend
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import NOW_MS
 from tests.sim.transaction_group import GroupPartition
 from tests.sim.transaction_people import (

@@ -8,17 +8,20 @@ from broker.coordinator.group.records import OffsetRecord, decode_record
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
 from broker.coordinator.output import RequestContext as ShardContext
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from broker.protocol.messages.txn_offset_commit import (
+from broker.records.control import EndMarker, end_marker
+from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
+from broker.server.coordinators.shard_loading import load_with_transactions
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from broker.records.control import EndMarker, end_marker
-from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
-from broker.server.coordinators.shard_loading import load_with_transactions
 from tests.lib.logs import NOW_MS, last_of, read_batches
 from tests.sim.transaction_replicas import MAX_BYTES, Replicated
 

@@ -12,9 +12,12 @@ from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import CoordinatorRecord, EndOfTransaction, Instant, Output
 from broker.coordinator.output import RequestContext as ShardContext
-from broker.errors import ErrorCode
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from broker.protocol.messages.txn_offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 
 PRODUCER_COUNT = 3
 ONGOING, COMMIT, ABORT = "ongoing", "commit", "abort"

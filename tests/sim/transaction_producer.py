@@ -8,13 +8,13 @@ timeout).
 from collections.abc import Callable, Generator
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.sim.transaction_checks import ClientTransaction
 from tests.sim.transaction_network import OnAnswer
 from tests.sim.transaction_partitions import PARTITION_COUNT, TOPIC, Batch

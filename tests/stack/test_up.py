@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from millstream.security.jaas import parse_jaas
-from millstream.security.properties import parse_properties
-from millstream.security.translation import librdkafka_security
+from common.credentials.jaas import parse_jaas
+from common.credentials.translation import librdkafka_security
+from common.process.properties import parse_properties
 from tests.lib.process_tree import processes_below
 from tests.lib.rest_calls import JSON, RestCalls, records_type
 from tests.lib.waiting import until

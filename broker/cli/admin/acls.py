@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 
 from broker.cli.admin.client import AdminClient, To, raise_for
-from broker.protocol.messages.create_acls import (
+from broker.security.acls import Acl, AclFilter, ResourcePattern
+from common.kafka.protocol.messages.create_acls import (
     AclCreation,
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from broker.protocol.messages.delete_acls import (
+from common.kafka.protocol.messages.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from broker.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from broker.security.acls import Acl, AclFilter, ResourcePattern
+from common.kafka.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
 def describe_acls(client: AdminClient, wanted: AclFilter) -> list[Acl]:

@@ -17,16 +17,16 @@ from broker.cli.admin.connection import Connection, ConnectionFailed
 from broker.cli.admin.settings import AdminSettings
 from broker.cli.admin.waiting import told_when_long
 from broker.cli.progress import Progress
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message, Struct
-from broker.protocol.messages.api_versions import ApiVersionsResponse
-from broker.protocol.messages.describe_cluster import (
+from broker.server.clock import Clock, SystemClock
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message, Struct
+from common.kafka.protocol.messages.api_versions import ApiVersionsResponse
+from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from broker.server.clock import Clock, SystemClock
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 ENDPOINT_TYPE_CONTROLLER = 2
 

@@ -6,27 +6,27 @@ from typing import NamedTuple
 
 from broker.cli.admin.client import ENDPOINT_TYPE_CONTROLLER, AdminClient, To, error_of, raise_for
 from broker.config.listeners import Endpoint
-from broker.errors import KafkaError
-from broker.protocol.messages import describe_quorum
-from broker.protocol.messages.add_raft_voter import (
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages import describe_quorum
+from common.kafka.protocol.messages.add_raft_voter import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     Listener,
 )
-from broker.protocol.messages.describe_cluster import (
+from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.protocol.messages.remove_raft_voter import (
+from common.kafka.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from broker.protocol.messages.unregister_broker import (
+from common.kafka.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from broker.protocol.messages.update_features import (
+from common.kafka.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,

@@ -8,8 +8,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, raise_for
-from broker.protocol.messages import describe_configs, incremental_alter_configs
-from broker.protocol.messages.list_config_resources import (
+from common.kafka.protocol.messages import describe_configs, incremental_alter_configs
+from common.kafka.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )

@@ -10,20 +10,23 @@ import ssl
 
 from broker.cli.admin.settings import AdminSettings
 from broker.config.security_config import ClientSecurity
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import DecodeError, EncodeError, decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.server.clock import Clock, random_uuid
 from broker.server.network.logins import begin_login
 from broker.server.network.tls_contexts import make_client_context
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import DecodeError, EncodeError, decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from common.kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 

@@ -10,9 +10,9 @@ from enum import IntEnum
 from typing import TypeVar
 
 from broker.cli.admin.client import AdminClient, Node, error_of
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.find_coordinator import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from broker.cli.admin.client import AdminClient, error_of, raise_for
 from broker.cli.admin.coordinators import Outcomes, ask_coordinators, ask_group_coordinator
 from broker.cli.admin.leaders import by_topic
-from broker.errors import KafkaError
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import offset_fetch
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import offset_fetch
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from broker.protocol.messages.offset_delete import (
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,

@@ -15,14 +15,14 @@ from broker.cli.admin.coordinators import (
     ask_coordinator_nodes,
     ask_coordinators,
 )
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.consumer_protocol import decode_assignment
-from broker.protocol.messages import consumer_group_describe, describe_groups
-from broker.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from broker.protocol.wire import DecodeError
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.consumer_protocol import decode_assignment
+from common.kafka.protocol.messages import consumer_group_describe, describe_groups
+from common.kafka.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from common.kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from common.kafka.protocol.wire import DecodeError
 
 CLASSIC, CONSUMER = "Classic", "Consumer"
 CONSUMER_PROTOCOL_TYPES = ("", "consumer")

@@ -11,16 +11,16 @@ from typing import NamedTuple, TypeVar
 
 from broker.cli.admin.client import AdminClient, error_of
 from broker.cli.admin.topics import topic_leaders
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.delete_records import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, error_of, raise_for
-from broker.errors import KafkaError
-from broker.protocol.messages import alter_replica_log_dirs as alter_messages
-from broker.protocol.messages.describe_log_dirs import (
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages import alter_replica_log_dirs as alter_messages
+from common.kafka.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

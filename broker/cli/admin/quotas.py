@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, raise_for
-from broker.protocol.messages import alter_client_quotas, describe_client_quotas
+from common.kafka.protocol.messages import alter_client_quotas, describe_client_quotas
 
 MATCH_NAME, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
 

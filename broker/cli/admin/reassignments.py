@@ -5,11 +5,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, error_of, raise_for
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages import alter_partition_reassignments as alter_messages
-from broker.protocol.messages import elect_leaders as elect_messages
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import alter_partition_reassignments as alter_messages
+from common.kafka.protocol.messages import elect_leaders as elect_messages
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,

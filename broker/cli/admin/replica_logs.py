@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from broker.cli.admin.client import AdminClient, raise_for
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.fetch import (
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,

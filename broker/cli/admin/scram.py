@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, error_of, raise_for
-from broker.errors import ErrorCode
-from broker.protocol.messages.alter_user_scram_credentials import (
+from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism, salted_password
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from broker.protocol.messages.describe_user_scram_credentials import (
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism, salted_password
 
 SALT_BYTES = 24
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from broker.config.security_config import ClientSecurity, read_client_security
 from broker.config.sources import parse_properties
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, Node, error_of, raise_for
 from broker.cli.admin.coordinators import Outcomes, ask_coordinator_nodes, ask_group_coordinator
-from broker.errors import KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages import describe_share_group_offsets as described_offsets
-from broker.protocol.messages.alter_share_group_offsets import (
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages import describe_share_group_offsets as described_offsets
+from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponse,
 )
-from broker.protocol.messages.delete_share_group_offsets import (
+from common.kafka.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
     DeleteShareGroupOffsetsResponse,
 )
-from broker.protocol.messages.share_group_describe import (
+from common.kafka.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )

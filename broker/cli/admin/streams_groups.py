@@ -6,7 +6,7 @@ from typing import NamedTuple
 from broker.cli.admin.client import AdminClient, Node, error_of
 from broker.cli.admin.coordinators import Outcomes, ask_coordinator_nodes
 from broker.model import TopicPartition
-from broker.protocol.messages.streams_group_describe import (
+from common.kafka.protocol.messages.streams_group_describe import (
     Assignment,
     DescribedGroup,
     StreamsGroupDescribeRequest,

@@ -5,26 +5,26 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, raise_for
-from broker.protocol.messages.create_delegation_token import (
+from broker.security.delegation_tokens import DelegationToken
+from broker.security.principal import parse_principal
+from common.kafka.protocol.messages.create_delegation_token import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from broker.protocol.messages.describe_delegation_token import (
+from common.kafka.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from broker.protocol.messages.expire_delegation_token import (
+from common.kafka.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
-from broker.protocol.messages.renew_delegation_token import (
+from common.kafka.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from broker.security.delegation_tokens import DelegationToken
-from broker.security.principal import parse_principal
 
 
 class KnownToken(NamedTuple):

@@ -4,22 +4,22 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from broker.cli.admin.client import AdminClient, To, raise_for
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import create_topics, describe_topic_partitions
-from broker.protocol.messages.create_partitions import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import create_topics, describe_topic_partitions
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.delete_topics import (
+from common.kafka.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from broker.protocol.messages.metadata import (
+from common.kafka.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,

@@ -16,27 +16,27 @@ from broker.cli.admin.coordinators import (
     ask_coordinators,
 )
 from broker.cli.admin.leaders import ask_leaders, by_topic
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.describe_producers import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     ProducerState,
     TopicRequest,
 )
-from broker.protocol.messages.describe_transactions import (
+from common.kafka.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from broker.protocol.messages.init_producer_id import (
+from common.kafka.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from broker.protocol.messages.list_transactions import (
+from common.kafka.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from broker.protocol.messages.write_txn_markers import (
+from common.kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,

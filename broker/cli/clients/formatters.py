@@ -23,8 +23,8 @@ from broker.cli.record_text import (
     open_record,
     to_json,
 )
-from broker.protocol.message import Message
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.wire import DecodeError
 
 NO_TIMESTAMP, CREATE_TIME, LOG_APPEND_TIME = 0, 1, 2
 TIMESTAMP_TYPES = {CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}

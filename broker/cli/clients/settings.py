@@ -10,7 +10,7 @@ from typing import Any
 
 from broker.cli.admin.settings import read_properties
 from broker.cli.arguments import ToolFailed
-from millstream.security.translation import ClientSettingsError, is_security, librdkafka_security
+from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
 
 RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",

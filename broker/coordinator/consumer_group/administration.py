@@ -10,10 +10,10 @@ from broker.coordinator.consumer_group.member import Assignment, ConsumerMember,
 from broker.coordinator.consumer_group.targets import preferred_assignor
 from broker.coordinator.group.step import Step
 from broker.coordinator.output import Token
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import TopicsImage
-from broker.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
-from broker.protocol.messages.consumer_group_describe import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
+from common.kafka.protocol.messages.consumer_group_describe import (
     DescribedGroup,
     Member,
     TopicPartitions,

@@ -34,17 +34,20 @@ from broker.coordinator.group.rebalance import join_refusal
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.group.sync import FIRST_VERSION_WITH_PROTOCOL
 from broker.coordinator.output import RequestContext, Token
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
-from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from broker.protocol.messages.leave_group import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    decode_subscription,
+)
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from common.kafka.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
 )
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from common.kafka.protocol.wire import DecodeError
 
 Reported = frozenset[tuple[bytes, int]]
 

@@ -21,8 +21,8 @@ from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.consumer_group.subscriptions import refresh
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.output import Token
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.consumer_group_heartbeat import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )

@@ -35,8 +35,8 @@ from broker.coordinator.consumer_group.targets import maybe_assign, target_of
 from broker.coordinator.group.config import fits_record
 from broker.coordinator.group.step import Step
 from broker.coordinator.output import RequestContext, Token
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.consumer_group_heartbeat import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -33,9 +33,9 @@ from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE, Member
 from broker.coordinator.group.records import group_record, group_tombstone
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.streams_group import departures as streams_departures
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import TopicsImage
-from broker.protocol.consumer_protocol import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -44,7 +44,7 @@ from broker.protocol.consumer_protocol import (
     encode_assignment,
     version_of,
 )
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.wire import DecodeError
 
 logger = logging.getLogger(__name__)
 

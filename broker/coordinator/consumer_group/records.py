@@ -25,7 +25,7 @@ from broker.coordinator.consumer_group.regex import ResolvedRegex
 from broker.coordinator.group.member import MemberProtocol
 from broker.coordinator.group.protocol_records import by_partition, decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
-from broker.protocol.records.consumer_group import (
+from common.kafka.protocol.records.consumer_group import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -43,7 +43,7 @@ from broker.protocol.records.consumer_group import (
     CurrentTopicPartitions,
     TargetTopicPartition,
 )
-from broker.protocol.structs import decode_struct
+from common.kafka.protocol.structs import decode_struct
 
 
 @dataclass(frozen=True, slots=True)

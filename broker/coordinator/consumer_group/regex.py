@@ -13,7 +13,7 @@ from typing import Any
 
 import re2
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_PATTERN_BYTES = 4_096
 """The longest pattern: a topic's name has at most 249 bytes, and long patterns compile slowly."""

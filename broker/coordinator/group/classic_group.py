@@ -42,7 +42,7 @@ from broker.coordinator.group.member import (
     subscribed_topics,
 )
 from broker.coordinator.output import Waiting
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class GroupState(Enum):

@@ -22,10 +22,10 @@ from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupSta
 from broker.coordinator.streams_group import departures as streams_departures
 from broker.coordinator.streams_group.administration import STREAMS_GROUP_TYPE
 from broker.coordinator.streams_group.streams_group import StreamsGroup, StreamsGroupState
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.delete_groups import DeletableGroupResult
-from broker.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from broker.protocol.messages.list_groups import ListedGroup
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.delete_groups import DeletableGroupResult
+from common.kafka.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from common.kafka.protocol.messages.list_groups import ListedGroup
 
 FIRST_VERSION_WITH_NOT_FOUND = 6
 

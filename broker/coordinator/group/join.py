@@ -26,8 +26,8 @@ from broker.coordinator.group.rebalance import (
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.output import RequestContext, Token, Waiting
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.join_group import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
 )

@@ -13,9 +13,9 @@ from broker.coordinator.group.rebalance import (
 )
 from broker.coordinator.group.step import Step
 from broker.coordinator.output import RequestContext, Token
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from broker.protocol.messages.leave_group import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from common.kafka.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,

@@ -26,9 +26,9 @@ from broker.coordinator.streams_group import departures as streams_departures
 from broker.coordinator.streams_group.administration import Committer, allow_all, committer
 from broker.coordinator.streams_group.administration import validate_fetch as validate_streams_fetch
 from broker.coordinator.streams_group.streams_group import StreamsGroup
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -36,14 +36,14 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from broker.protocol.messages.offset_delete import (
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from broker.protocol.messages.offset_fetch import (
+from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,

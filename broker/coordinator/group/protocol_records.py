@@ -9,9 +9,9 @@ from struct import unpack_from
 from typing import TypeVar
 
 from broker.coordinator.output import CoordinatorRecord
-from broker.protocol.message import Message
-from broker.protocol.structs import encode_struct
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.structs import encode_struct
+from common.kafka.protocol.wire import DecodeError
 
 VALUE_VERSION = 0
 

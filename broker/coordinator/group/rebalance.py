@@ -14,9 +14,9 @@ from broker.coordinator.group.classic_group import (
 from broker.coordinator.group.member import Member
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
-from broker.errors import ErrorCode
-from broker.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from broker.protocol.messages.sync_group import SyncGroupResponse
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from common.kafka.protocol.messages.sync_group import SyncGroupResponse
 
 logger = logging.getLogger(__name__)
 

@@ -15,15 +15,15 @@ from broker.coordinator.group.member import Member, MemberProtocol
 from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
 from broker.coordinator.output import CoordinatorRecord
 from broker.model import TopicPartition
-from broker.protocol.records.group import (
+from common.kafka.protocol.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from broker.protocol.structs import decode_struct, encode_struct
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.structs import decode_struct, encode_struct
+from common.kafka.protocol.wire import DecodeError
 
 LEGACY_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
 _OFFSET_KEYS = tuple(each.to_bytes(2, "big") for each in (LEGACY_OFFSET_KEY, OFFSET_KEY))

@@ -9,29 +9,33 @@ from collections.abc import Callable
 from broker.coordinator.output import Reply
 from broker.coordinator.share_group.offsets import Plan
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
-from broker.errors import ErrorCode
-from broker.protocol.messages.consumer_group_describe import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.consumer_group_describe import (
     DescribedGroup as DescribedConsumerGroup,
 )
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from broker.protocol.messages.delete_groups import DeletableGroupResult
-from broker.protocol.messages.describe_groups import DescribedGroup
-from broker.protocol.messages.heartbeat import HeartbeatResponse
-from broker.protocol.messages.join_group import JoinGroupResponse
-from broker.protocol.messages.leave_group import LeaveGroupResponse
-from broker.protocol.messages.offset_commit import (
+from common.kafka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from common.kafka.protocol.messages.delete_groups import DeletableGroupResult
+from common.kafka.protocol.messages.describe_groups import DescribedGroup
+from common.kafka.protocol.messages.heartbeat import HeartbeatResponse
+from common.kafka.protocol.messages.join_group import JoinGroupResponse
+from common.kafka.protocol.messages.leave_group import LeaveGroupResponse
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from broker.protocol.messages.offset_delete import OffsetDeleteResponse
-from broker.protocol.messages.offset_fetch import OffsetFetchResponseGroup
-from broker.protocol.messages.share_group_describe import DescribedGroup as DescribedShareGroup
-from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
-from broker.protocol.messages.streams_group_describe import DescribedGroup as DescribedStreamsGroup
-from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
-from broker.protocol.messages.sync_group import SyncGroupResponse
-from broker.protocol.messages.txn_offset_commit import (
+from common.kafka.protocol.messages.offset_delete import OffsetDeleteResponse
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from common.kafka.protocol.messages.share_group_describe import (
+    DescribedGroup as DescribedShareGroup,
+)
+from common.kafka.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from common.kafka.protocol.messages.streams_group_describe import (
+    DescribedGroup as DescribedStreamsGroup,
+)
+from common.kafka.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from common.kafka.protocol.messages.sync_group import SyncGroupResponse
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,

@@ -67,20 +67,20 @@ from broker.coordinator.streams_group import heartbeat as streams_heartbeat
 from broker.coordinator.streams_group import records as streams_records
 from broker.coordinator.streams_group.replay import replay as replay_streams
 from broker.coordinator.timers import DEADLINES_AT_ONCE
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import MetadataImage
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from broker.protocol.messages.heartbeat import HeartbeatRequest
-from broker.protocol.messages.join_group import JoinGroupRequest
-from broker.protocol.messages.leave_group import LeaveGroupRequest
-from broker.protocol.messages.offset_commit import OffsetCommitRequest
-from broker.protocol.messages.offset_delete import OffsetDeleteRequest
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from broker.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.header import NO_PRODUCER_ID
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
+from common.kafka.protocol.messages.join_group import JoinGroupRequest
+from common.kafka.protocol.messages.leave_group import LeaveGroupRequest
+from common.kafka.protocol.messages.offset_commit import OffsetCommitRequest
+from common.kafka.protocol.messages.offset_delete import OffsetDeleteRequest
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from common.kafka.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from common.kafka.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from common.kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 KEYS_AT_ONCE = 1_000
 """The groups and members that `loaded` handles between two yields: one or two milliseconds."""

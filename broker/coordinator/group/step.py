@@ -31,10 +31,10 @@ from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.streams_group.config import StreamsGroupConfig
 from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.timers import Timers
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.configs import GROUP_RESOURCE
+from common.kafka.errors import ErrorCode, KafkaError
 
 A_MOMENT_MS = 1
 """At least 1: a deadline that is already due would be handled in the same turn."""

@@ -18,8 +18,8 @@ from broker.coordinator.group.rebalance import (
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.output import RequestContext, Token, Waiting
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 

@@ -27,9 +27,9 @@ from broker.coordinator.output import (
 )
 from broker.coordinator.streams_group.administration import Committer, allow_all, committer
 from broker.coordinator.streams_group.streams_group import StreamsGroup
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.txn_offset_commit import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,

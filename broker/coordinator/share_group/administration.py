@@ -5,9 +5,9 @@ from broker.coordinator.group.step import Step
 from broker.coordinator.output import Token
 from broker.coordinator.share_group.config import ASSIGNOR
 from broker.coordinator.share_group.member import ShareMember
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import TopicsImage
-from broker.protocol.messages.share_group_describe import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.share_group_describe import (
     Assignment,
     DescribedGroup,
     Member,

@@ -19,7 +19,7 @@ from broker.coordinator.share_group.records import (
 )
 from broker.coordinator.share_group.replay import write
 from broker.coordinator.share_group.share_group import ShareGroup
-from broker.protocol.messages.share_group_heartbeat import (
+from common.kafka.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

@@ -31,8 +31,8 @@ from broker.coordinator.share_group.targets import (
     is_waiting_for_epoch,
     maybe_assign,
 )
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.share_group_heartbeat import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,

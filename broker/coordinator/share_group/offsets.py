@@ -21,14 +21,14 @@ from broker.coordinator.share_group.initialization import (
 )
 from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.share_group.state_partitions import NamedPartitions, Partitions
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.alter_share_group_offsets import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
-from broker.protocol.messages.delete_share_group_offsets import (
+from common.kafka.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponseTopic,
 )

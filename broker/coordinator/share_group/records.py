@@ -20,7 +20,7 @@ from broker.coordinator.share_group.state_partitions import (
     NamedPartitions,
     StatePartitions,
 )
-from broker.protocol.records.share_group import (
+from common.kafka.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,
@@ -37,7 +37,7 @@ from broker.protocol.records.share_group import (
     TopicPartitions,
     TopicPartitionsInfo,
 )
-from broker.protocol.structs import decode_struct
+from common.kafka.protocol.structs import decode_struct
 
 STABLE = 0
 """The only state of a member of a share group."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from broker.coordinator.share_state.state import NO_EPOCH, SharePartition, SharePartitionKey
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 PartitionCount = Callable[[bytes], int]
 """Returns how many partitions the topic of an id has, 0 if there is no such topic."""

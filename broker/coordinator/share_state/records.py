@@ -7,16 +7,16 @@ from typing import NamedTuple
 from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.share_state.batches import StateBatch
 from broker.coordinator.share_state.state import SharePartition, SharePartitionKey, Update
-from broker.protocol.message import Message
-from broker.protocol.records.share_state import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
     ShareUpdateValue,
 )
-from broker.protocol.records.share_state import StateBatch as BatchInRecord
-from broker.protocol.structs import decode_struct, encode_struct
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.records.share_state import StateBatch as BatchInRecord
+from common.kafka.protocol.structs import decode_struct, encode_struct
+from common.kafka.protocol.wire import DecodeError
 
 SNAPSHOT, UPDATE = ShareSnapshotKey.__api_key__, ShareUpdateKey.__api_key__
 VERSION = 0

@@ -1,8 +1,8 @@
 """Turns an answer about a share-partition into a refusal of the same kind."""
 
 from broker.coordinator.output import Reply
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
     read_share_group_state,

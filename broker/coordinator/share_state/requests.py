@@ -24,8 +24,8 @@ from broker.coordinator.share_state.state import (
     Update,
 )
 from broker.coordinator.share_state.table import SharePartitions
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
     read_share_group_state,

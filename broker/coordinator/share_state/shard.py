@@ -18,8 +18,8 @@ from broker.coordinator.share_state.requests import Requests
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.coordinator.share_state.sweeps import Sweeps
 from broker.coordinator.share_state.table import SharePartitions
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import (
     delete_share_group_state,
     initialize_share_group_state,
     read_share_group_state,

@@ -27,7 +27,7 @@ from broker.coordinator.share_state.config import (
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.coordinator.share_state.table import SharePartitions
 from broker.coordinator.timers import Timers
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 
 class DeleteRecordsBefore(NamedTuple):

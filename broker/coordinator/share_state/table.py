@@ -15,7 +15,7 @@ from broker.coordinator.share_state.state import (
     SharePartitionKey,
     first_known_by,
 )
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 @dataclass(slots=True)

@@ -16,15 +16,15 @@ from broker.coordinator.streams_group.configured_topology import (
 from broker.coordinator.streams_group.member import HeldTasks, StreamsMember, Tasks
 from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.streams_group.targets import NO_TARGET
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.streams_group_describe import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.streams_group_describe import (
     Assignment,
     DescribedGroup,
     Member,
     Subtopology,
     Topology,
 )
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     Endpoint,
     KeyValue,
     TaskIds,

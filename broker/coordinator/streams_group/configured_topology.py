@@ -22,7 +22,7 @@ from enum import IntEnum
 
 from broker.coordinator.streams_group.config import MAX_TASKS
 from broker.coordinator.streams_group.topology import StreamsTopology, invalid, source_topics
-from broker.protocol.messages.streams_group_heartbeat import Status, Subtopology, TopicInfo
+from common.kafka.protocol.messages.streams_group_heartbeat import Status, Subtopology, TopicInfo
 
 
 class StatusCode(IntEnum):

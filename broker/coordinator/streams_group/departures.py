@@ -18,7 +18,7 @@ from broker.coordinator.streams_group.records import (
 )
 from broker.coordinator.streams_group.replay import write
 from broker.coordinator.streams_group.streams_group import StreamsGroup
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )

@@ -5,7 +5,7 @@ from broker.coordinator.streams_group.configured_topology import ConfiguredSubto
 from broker.coordinator.streams_group.member import HeldTasks
 from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.streams_group.topology import source_topics
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     Endpoint,
     EndpointToPartitions,
     TopicPartition,

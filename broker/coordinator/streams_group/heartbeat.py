@@ -57,8 +57,8 @@ from broker.coordinator.streams_group.topology import (
     topology_of,
     validate_topology,
 )
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,

@@ -26,8 +26,8 @@ from broker.coordinator.streams_group.member import (
     Tasks,
 )
 from broker.coordinator.streams_group.topology import StreamsTopology, topology_of
-from broker.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, Topology
-from broker.protocol.records.streams_group import (
+from common.kafka.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, Topology
+from common.kafka.protocol.records.streams_group import (
     CurrentTaskIds,
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupCurrentMemberAssignmentValue,
@@ -43,7 +43,7 @@ from broker.protocol.records.streams_group import (
     StreamsGroupTopologyValue,
     TargetTaskIds,
 )
-from broker.protocol.structs import decode_struct
+from common.kafka.protocol.structs import decode_struct
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from broker.coordinator.streams_group.replay import write
 from broker.coordinator.streams_group.sticky import MemberSpec, SubtopologySpec
 from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.streams_group.topology import StreamsTopology
-from broker.protocol.messages.streams_group_heartbeat import Status
+from common.kafka.protocol.messages.streams_group_heartbeat import Status
 
 logger = logging.getLogger(__name__)
 

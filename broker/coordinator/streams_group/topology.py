@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from broker.coordinator.streams_group.config import MAX_SUBTOPOLOGIES, MAX_TOPICS
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
-from broker.protocol.messages.streams_group_heartbeat import Subtopology, Topology
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.streams_group_heartbeat import Subtopology, Topology
 
 
 @dataclass(frozen=True, slots=True)

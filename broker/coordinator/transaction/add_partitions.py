@@ -14,13 +14,13 @@ from broker.coordinator.transaction.transaction import (
     TRANSACTION_VERSION_WITH_EPOCH_BUMP,
     Transaction,
 )
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.messages.add_offsets_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
 )
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,

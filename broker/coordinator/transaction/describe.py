@@ -7,12 +7,12 @@ from broker.coordinator.output import RequestContext, Token
 from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transaction.step import Step, validate_transactional_id
 from broker.coordinator.transaction.transaction import Transaction
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.describe_transactions import TopicData
-from broker.protocol.messages.describe_transactions import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_transactions import TopicData
+from common.kafka.protocol.messages.describe_transactions import (
     TransactionState as DescribedTransaction,
 )
-from broker.protocol.messages.list_transactions import TransactionState as ListedTransaction
+from common.kafka.protocol.messages.list_transactions import TransactionState as ListedTransaction
 
 
 def refuse_describe(

@@ -36,8 +36,8 @@ from broker.coordinator.transaction.transaction import (
     TRANSACTION_VERSION_WITH_EPOCH_BUMP,
     Transaction,
 )
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
 

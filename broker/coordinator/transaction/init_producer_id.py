@@ -23,8 +23,11 @@ from broker.coordinator.transaction.transaction import (
     Transaction,
     is_epoch_exhausted,
 )
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 
 FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 

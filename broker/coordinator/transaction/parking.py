@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.coordinator.output import Reply, RequestContext, Token
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 
 PARKED_MS = 500
 """The longest wait. Markers that take longer wait for a partition's leader or replicas."""

@@ -14,13 +14,13 @@ from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.transaction.state import IN_LOG, PREPARED, STATUS, TransactionState
 from broker.coordinator.transaction.transaction import MAX_EPOCH, Transaction
 from broker.model import TopicPartition
-from broker.protocol.records.transaction import (
+from common.kafka.protocol.records.transaction import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,
 )
-from broker.protocol.structs import decode_struct, encode_struct
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.structs import decode_struct, encode_struct
+from common.kafka.protocol.wire import DecodeError
 
 KEY_VERSION = 0
 MAX_VALUE_VERSION = 1

@@ -6,12 +6,12 @@ every client that waits for an answer gets an error instead, and retries.
 
 from broker.coordinator.output import Reply
 from broker.coordinator.transaction.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from broker.errors import ErrorCode
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
-from broker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
-from broker.protocol.messages.describe_transactions import TransactionState
-from broker.protocol.messages.end_txn import EndTxnResponse
-from broker.protocol.messages.init_producer_id import InitProducerIdResponse
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from common.kafka.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
+from common.kafka.protocol.messages.describe_transactions import TransactionState
+from common.kafka.protocol.messages.end_txn import EndTxnResponse
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdResponse
 
 
 def refuse(reply: Reply, code: ErrorCode) -> Reply:

@@ -31,12 +31,12 @@ from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.parking import PARKED_MS, Parked, ParkedUntil
 from broker.coordinator.transaction.records import decode_record
 from broker.coordinator.transaction.step import ShardState, Step, Sweep
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from common.kafka.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 
 RequestT = TypeVar("RequestT")
 Handler = Callable[[Step, Token, RequestContext, RequestT], None]

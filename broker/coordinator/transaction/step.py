@@ -20,7 +20,7 @@ from broker.coordinator.transaction.parking import ParkedUntil, Parking
 from broker.coordinator.transaction.records import transaction_record
 from broker.coordinator.transaction.state import PREPARED, TransactionState
 from broker.coordinator.transaction.transaction import NO_PRODUCER_ID, Transaction
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class Sweep(Enum):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.coordinator.transaction.state import NEXT, TransactionState
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

@@ -8,9 +8,9 @@ an unknown producer may start at any number.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.records.control import EndMarker
 from broker.records.header import INT32_MAX, NO_PRODUCER_EPOCH, NO_SEQUENCE, BatchHeader
+from common.kafka.errors import ErrorCode, KafkaError
 
 REMEMBERED_BATCHES = 5
 MARKERS_RAISE_EPOCHS = 2

@@ -13,7 +13,6 @@ snapshot, because their records may have been deleted from the log.
 import logging
 from itertools import count
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.producers.entry import NO_OFFSET, AppendedBatch, ProducerEntry
 from broker.log.producers.snapshot import SUFFIX, decode_snapshot, encode_snapshot
@@ -28,6 +27,7 @@ from broker.log.storage import Storage, read_file, remove_files
 from broker.records.control import EndMarker
 from broker.records.errors import CorruptBatch
 from broker.records.header import TRANSACTIONAL_FLAG, BatchHeader
+from common.kafka.errors import ErrorCode, KafkaError
 
 DEFAULT_EXPIRATION_MS = 24 * 60 * 60 * 1000
 

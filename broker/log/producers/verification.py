@@ -12,8 +12,8 @@ of them is kept: the producer's first batch must have it.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.records.header import BatchHeader
+from common.kafka.errors import ErrorCode, KafkaError
 
 NO_GUARD = 0
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView
 from broker.metadata.placement import UsableBroker, compute_placement
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import PartitionRecord
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import PartitionRecord
 
 PARTITIONS_PER_STEP = 512
 """The partitions per step, about five microseconds each."""

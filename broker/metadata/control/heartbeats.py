@@ -24,12 +24,12 @@ from broker.metadata.control.leadership.broker_changes import (
 from broker.metadata.control.sessions import NO_OFFSET
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.image import BrokerImage
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_heartbeat import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
+from common.kafka.protocol.records.metadata import BrokerRegistrationChangeRecord
 
 
 class BrokerState(Enum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_RECORDS_PER_REQUEST = 10_000  # Kafka's QuorumController.MAX_RECORDS_PER_USER_OP
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterable, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.assignments import (
     PARTITIONS_PER_STEP,
     new_partitions,
@@ -17,8 +16,9 @@ from broker.metadata.control.limits import (
 from broker.metadata.control.steps import ITEMS_PER_STEP, committed, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.image import TopicImage
-from broker.protocol.message import Message
-from broker.protocol.messages.create_partitions import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,

@@ -1,12 +1,12 @@
 """AllocateProducerIds: give a broker the next block of producer ids (KIP-730)."""
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView, Decision, Moment
-from broker.protocol.messages.allocate_producer_ids import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from broker.protocol.records.metadata import ProducerIdsRecord
+from common.kafka.protocol.records.metadata import ProducerIdsRecord
 
 BLOCK_SIZE = 1000
 MAX_PRODUCER_ID = 2**63 - 1

@@ -7,108 +7,111 @@ out, or it exceeds a limit.
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
-from broker.protocol.message import Message
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from broker.protocol.messages.allocate_producer_ids import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from common.kafka.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from broker.protocol.messages.alter_client_quotas import (
+from common.kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     AlterClientQuotasResponseEntryData,
 )
-from broker.protocol.messages.alter_configs import (
+from common.kafka.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from broker.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from broker.protocol.messages.alter_user_scram_credentials import (
+from common.kafka.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from broker.protocol.messages.assign_replicas_to_dirs import (
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
-from broker.protocol.messages.broker_heartbeat import (
+from common.kafka.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from broker.protocol.messages.broker_registration import (
+from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from broker.protocol.messages.controller_registration import (
+from common.kafka.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from broker.protocol.messages.create_acls import (
+from common.kafka.protocol.messages.create_acls import (
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from broker.protocol.messages.create_partitions import (
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.protocol.messages.delete_acls import (
+from common.kafka.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from broker.protocol.messages.delete_topics import (
+from common.kafka.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from broker.protocol.messages.describe_client_quotas import (
+from common.kafka.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from broker.protocol.messages.elect_leaders import (
+from common.kafka.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
-from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from broker.protocol.messages.remove_raft_voter import (
+from common.kafka.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from broker.protocol.messages.unregister_broker import (
+from common.kafka.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from broker.protocol.messages.update_features import (
+from common.kafka.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )

@@ -6,27 +6,27 @@ id with an active session is refused to another incarnation. The exception is th
 controller's own process, because an earlier incarnation of it cannot be running.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership.broker_changes import begin_incarnation, unregister_broker
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.features import METADATA_VERSION
 from broker.metadata.image import BrokerImage
 from broker.metadata.parts.brokers import RESERVED_DIRECTORIES
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_registration import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Feature,
 )
-from broker.protocol.messages.controller_registration import (
+from common.kafka.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from broker.protocol.messages.unregister_broker import (
+from common.kafka.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
     RegisterBrokerRecord,

@@ -9,7 +9,7 @@ before its first record is returned.
 from collections.abc import Iterable, Iterator, Sequence
 
 from broker.metadata.control.view import Decision, DecisionSteps
-from broker.protocol.message import Message
+from common.kafka.protocol.message import Message
 
 ITEMS_PER_STEP = 32
 RECORDS_PER_STEP = 32

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterable, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.metadata.control.assignments import (
     PARTITIONS_PER_STEP,
@@ -20,20 +19,21 @@ from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, M
 from broker.metadata.image import TopicImage
 from broker.metadata.parts.configs import TOPIC_RESOURCE
 from broker.metadata.topic_names import CLUSTER_METADATA, collision_key, validate_topic_name
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.protocol.messages.delete_topics import (
+from common.kafka.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.records.metadata import (
     ConfigRecord,
     PartitionRecord,
     RemoveTopicRecord,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.metadata.control.sessions import Sessions
 from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit
@@ -12,8 +11,9 @@ from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY
 from broker.metadata.parts.configs import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import CreatableTopicConfigs
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import CreatableTopicConfigs
 
 
 class Random(Protocol):

@@ -1,10 +1,10 @@
 """Access rules, by the id that their records give them (KIP-801)."""
 
-from broker.protocol.records.metadata import (
+from broker.security.acls import Acl, ResourcePattern
+from common.kafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
-from broker.security.acls import Acl, ResourcePattern
 
 
 class AclsImage(dict[bytes, Acl]):

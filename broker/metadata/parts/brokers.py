@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,

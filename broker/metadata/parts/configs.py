@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from broker.protocol.records.metadata import ConfigRecord
+from common.kafka.protocol.records.metadata import ConfigRecord
 
 Resource = tuple[int, str]  # resource type, resource name
 

@@ -1,7 +1,10 @@
 """Delegation tokens (KIP-900): all of a token but its secret."""
 
-from broker.protocol.records.metadata import DelegationTokenRecord, RemoveDelegationTokenRecord
 from broker.security.delegation_tokens import DelegationToken
+from common.kafka.protocol.records.metadata import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+)
 
 
 class DelegationTokensImage(dict[str, DelegationToken]):

@@ -1,6 +1,6 @@
 """The allocation of producer ids in blocks; an id is never allocated twice (KIP-730)."""
 
-from broker.protocol.records.metadata import ProducerIdsRecord
+from common.kafka.protocol.records.metadata import ProducerIdsRecord
 
 
 class ProducerIdsImage:

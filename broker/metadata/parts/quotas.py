@@ -1,7 +1,7 @@
 """The quotas of clients, users and addresses in the metadata (KIP-546)."""
 
-from broker.protocol.records.metadata import ClientQuotaRecord
 from broker.quotas.entities import QuotaEntity, quota_entity
+from common.kafka.protocol.records.metadata import ClientQuotaRecord
 
 
 class QuotasImage(dict[QuotaEntity, dict[str, float]]):

@@ -1,10 +1,10 @@
 """SCRAM credentials of users (KIP-900)."""
 
-from broker.protocol.records.metadata import (
+from broker.security.credentials import ScramCredential
+from common.kafka.protocol.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from broker.security.credentials import ScramCredential
 
 
 class ScramImage(dict[tuple[str, int], ScramCredential]):

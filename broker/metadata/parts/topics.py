@@ -11,9 +11,13 @@ tuples are shared.
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import collision_key
-from broker.protocol.records.metadata import PartitionChangeRecord, PartitionRecord, TopicRecord
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.records.metadata import (
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2  # in a PartitionChangeRecord

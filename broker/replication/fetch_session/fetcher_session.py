@@ -10,9 +10,9 @@ The topic id names a topic, so a topic that is created again under the same name
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
 from broker.replication.fetch_session.session_epochs import FULL_EPOCH, NO_SESSION, next_epoch
 from broker.replication.follower import FetchPosition
+from common.kafka.errors import ErrorCode
 
 PartitionKey = tuple[bytes, int]  # topic id, partition
 

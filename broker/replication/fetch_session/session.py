@@ -7,9 +7,9 @@ start offset other than the last ones sent, a preferred read replica, a divergen
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.fetch import FetchPartition, PartitionData
-from broker.protocol.wire import blob_size_bytes
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.fetch import FetchPartition, PartitionData
+from common.kafka.protocol.wire import blob_size_bytes
 
 PartitionKey = tuple[bytes | str, int]
 """Partition and topic id (version 13 and later) or topic name; one session has only one kind."""

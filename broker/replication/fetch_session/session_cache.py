@@ -18,8 +18,6 @@ each other.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.fetch import FetchPartition, PartitionData
 from broker.replication.fetch_session.session import FetchSession, PartitionKey
 from broker.replication.fetch_session.session_epochs import (
     FINAL_EPOCH,
@@ -27,6 +25,8 @@ from broker.replication.fetch_session.session_epochs import (
     NO_SESSION,
     next_epoch,
 )
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.fetch import FetchPartition, PartitionData
 
 SLOTS = 1_000  # max.incremental.fetch.session.cache.slots
 MIN_EVICTION_MS = 120_000

@@ -3,35 +3,35 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.refusals import refuse
 from broker.metadata.parts.configs import GROUP_RESOURCE, TOPIC_RESOURCE
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_configs import (
+from broker.security.acls import AclOperation, ResourceType
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
+from broker.server.authorization.verdicts import Check, Narrowed, Refused, Verdict, divide
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from broker.protocol.messages.alter_replica_log_dirs import (
+from common.kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from broker.protocol.messages.describe_cluster import (
+from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.protocol.messages.describe_configs import (
+from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
-from broker.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
-from broker.security.acls import AclOperation, ResourceType
-from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
-from broker.server.authorization.verdicts import Check, Narrowed, Refused, Verdict, divide
+from common.kafka.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 CONFIG_KINDS: dict[int, tuple[ResourceType, ErrorCode]] = {

@@ -2,41 +2,6 @@
 
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
-from broker.protocol.messages.describe_producers import (
-    DescribeProducersResponse,
-    PartitionResponse,
-    TopicResponse,
-)
-from broker.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
-from broker.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from broker.protocol.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopicResult,
-)
-from broker.protocol.messages.produce import (
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
-)
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC, TRANSACTIONAL_ID, Access
 from broker.server.authorization.verdicts import (
@@ -46,6 +11,41 @@ from broker.server.authorization.verdicts import (
     Refused,
     Verdict,
     divide,
+)
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from common.kafka.protocol.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicResponse,
+)
+from common.kafka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from common.kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from common.kafka.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from common.kafka.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
 )
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED

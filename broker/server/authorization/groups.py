@@ -3,31 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeResponse,
-)
-from broker.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumers
-from broker.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatResponse,
-)
-from broker.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
-from broker.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
-from broker.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from broker.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from broker.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
 from broker.server.authorization.data import DENIED, may_on_topic, topic_name
@@ -39,6 +14,33 @@ from broker.server.authorization.verdicts import (
     Verdict,
     divide,
     with_code,
+)
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeResponse,
+)
+from common.kafka.protocol.messages.consumer_group_describe import (
+    DescribedGroup as DescribedConsumers,
+)
+from common.kafka.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponse,
+)
+from common.kafka.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from common.kafka.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
+from common.kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from common.kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from common.kafka.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
 )
 
 GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -4,10 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import response_class
-from broker.protocol.message import Message
 from broker.security.acls import AclOperation
 from broker.security.authorizer import Requester
 from broker.server.authorization.access import CLUSTER, Access, Topics
@@ -18,6 +14,10 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import NO_RESPONSE, Answer, Handler, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import response_class
+from common.kafka.protocol.message import Message
 
 
 class Guard:

@@ -6,8 +6,12 @@ ones are left out. Before v8 a request is about one group, and its fields are at
 
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.offset_fetch import (
+from broker.security.acls import AclOperation
+from broker.server.authorization.access import GROUP, TOPIC, Access
+from broker.server.authorization.data import DENIED, may_on_topic, topic_name
+from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide, joined
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
@@ -17,10 +21,6 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, TOPIC, Access
-from broker.server.authorization.data import DENIED, may_on_topic, topic_name
-from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide, joined
 
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_ERROR = 2

@@ -6,13 +6,13 @@ session has more topics than a request names.
 
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.share_acknowledge import ShareAcknowledgeResponse
-from broker.protocol.messages.share_fetch import ShareFetchResponse
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import GROUP, Access
 from broker.server.authorization.verdicts import Check, Verdict, with_code
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.share_acknowledge import ShareAcknowledgeResponse
+from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
 
 
 def _on_group(response: type[Message]) -> Check:

@@ -3,33 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestTopic,
-    AlterShareGroupOffsetsResponse,
-    AlterShareGroupOffsetsResponsePartition,
-    AlterShareGroupOffsetsResponseTopic,
-)
-from broker.protocol.messages.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsResponseTopic,
-)
-from broker.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestTopic,
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
-)
-from broker.protocol.messages.share_group_describe import (
-    DescribedGroup,
-    ShareGroupDescribeResponse,
-)
-from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import GROUP, TOPIC, Access
 from broker.server.authorization.data import DENIED
@@ -47,6 +20,33 @@ from broker.server.authorization.verdicts import (
     divide,
     with_code,
 )
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from common.kafka.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from common.kafka.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from common.kafka.protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeResponse,
+)
+from common.kafka.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 
 check_share_group_heartbeat = of_heartbeat(ShareGroupHeartbeatResponse)
 

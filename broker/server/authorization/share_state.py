@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.coordinator.share_state.refusals import PartitionResult
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, Access
 from broker.server.authorization.verdicts import Check, Refused, Verdict
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
 
 
 def of_brokers(

@@ -2,14 +2,6 @@
 
 from typing import Any
 
-from broker.protocol.messages.streams_group_describe import (
-    DescribedGroup,
-    StreamsGroupDescribeResponse,
-)
-from broker.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-)
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import GROUP, TOPIC, Access
 from broker.server.authorization.data import DENIED
@@ -19,6 +11,14 @@ from broker.server.authorization.groups import (
     of_description,
 )
 from broker.server.authorization.verdicts import Verdict, with_code
+from common.kafka.protocol.messages.streams_group_describe import (
+    DescribedGroup,
+    StreamsGroupDescribeResponse,
+)
+from common.kafka.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 
 
 def check_streams_group_heartbeat(

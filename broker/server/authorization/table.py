@@ -1,24 +1,5 @@
 """The check of every API that a broker serves (KIP-11 and those after it)."""
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import (
-    delete_share_group_state,
-    initialize_share_group_state,
-    read_share_group_state,
-    read_share_group_state_summary,
-    write_share_group_state,
-)
-from broker.protocol.messages.describe_acls import DescribeAclsResponse
-from broker.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
-from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
-from broker.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsResponse,
-)
-from broker.protocol.messages.heartbeat import HeartbeatResponse
-from broker.protocol.messages.join_group import JoinGroupResponse
-from broker.protocol.messages.leave_group import LeaveGroupResponse
-from broker.protocol.messages.list_config_resources import ListConfigResourcesResponse
-from broker.protocol.messages.sync_group import SyncGroupResponse
 from broker.security.acls import AclOperation
 from broker.server.authorization.cluster import (
     check_alter_configs,
@@ -83,6 +64,25 @@ from broker.server.authorization.transactions import (
     check_write_txn_markers,
 )
 from broker.server.authorization.verdicts import Check, always, on_cluster
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages import (
+    delete_share_group_state,
+    initialize_share_group_state,
+    read_share_group_state,
+    read_share_group_state_summary,
+    write_share_group_state,
+)
+from common.kafka.protocol.messages.describe_acls import DescribeAclsResponse
+from common.kafka.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
+from common.kafka.protocol.messages.describe_quorum import DescribeQuorumResponse
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsResponse,
+)
+from common.kafka.protocol.messages.heartbeat import HeartbeatResponse
+from common.kafka.protocol.messages.join_group import JoinGroupResponse
+from common.kafka.protocol.messages.leave_group import LeaveGroupResponse
+from common.kafka.protocol.messages.list_config_resources import ListConfigResourcesResponse
+from common.kafka.protocol.messages.sync_group import SyncGroupResponse
 
 CHECKS: dict[ApiKey, Check] = {
     ApiKey.API_VERSIONS: always,

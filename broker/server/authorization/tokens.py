@@ -3,20 +3,20 @@
 Owner and renewers may renew, end and see a token without any rule; the controller compares them.
 """
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.create_delegation_token import (
-    CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse,
-)
-from broker.protocol.messages.describe_delegation_token import (
-    DescribedDelegationToken,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-)
 from broker.security.acls import AclOperation, ResourceType
 from broker.security.principal import USER
 from broker.server.authorization.access import Access
 from broker.server.authorization.verdicts import Narrowed, Verdict, with_code
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from common.kafka.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 
 
 def check_create_delegation_token(

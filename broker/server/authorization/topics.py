@@ -1,32 +1,5 @@
 """Metadata, DescribeTopicPartitions, and the changes of topics."""
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.create_partitions import (
-    CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
-)
-from broker.protocol.messages.create_topics import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from broker.protocol.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
-from broker.protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponseTopic,
-)
-from broker.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC, Access
 from broker.server.authorization.data import DENIED, topic_name
@@ -36,6 +9,33 @@ from broker.server.authorization.verdicts import (
     Refused,
     Verdict,
     divide,
+)
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.create_partitions import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from common.kafka.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from common.kafka.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from common.kafka.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+)
+from common.kafka.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
 )
 
 FIRST_VERSION_BY_ID = 6  # of DeleteTopics

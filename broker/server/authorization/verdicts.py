@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, Union
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
 from broker.security.acls import AclOperation, ResourceType
 from broker.server.authorization.access import CLUSTER, Access
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
 
 E = TypeVar("E")
 

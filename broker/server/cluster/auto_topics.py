@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.internal_topics import InternalTopic
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
-from broker.protocol.messages.create_topics import (
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.network.later import Later, Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
-from broker.server.network.later import Later, Steps
 
 logger = logging.getLogger(__name__)
 

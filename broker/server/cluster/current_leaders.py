@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
 from broker.server.cluster.cluster_view import Address, find_live
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from common.kafka.errors import ErrorCode
 
 SAYS_WHO_LEADS = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 

@@ -8,23 +8,23 @@ from ipaddress import ip_address
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import SecurityProtocol
-from broker.errors import ErrorCode
 from broker.metadata.image import MetadataImage
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request, response_class
-from broker.protocol.message import Message
-from broker.protocol.messages.describe_delegation_token import (
+from broker.security.delegation_tokens import DelegationToken, token_hmac
+from broker.security.principal import ANONYMOUS
+from broker.server.network.dispatch import RequestContext
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request, response_class
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_delegation_token import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from broker.protocol.principal import PrincipalData, encode_principal
-from broker.protocol.wire import DecodeError
-from broker.security.delegation_tokens import DelegationToken, token_hmac
-from broker.security.principal import ANONYMOUS
-from broker.server.network.dispatch import RequestContext
+from common.kafka.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from common.kafka.protocol.principal import PrincipalData, encode_principal
+from common.kafka.protocol.wire import DecodeError
 
 TOKEN_APIS = frozenset(
     {

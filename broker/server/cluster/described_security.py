@@ -1,23 +1,23 @@
 """Access rules and SCRAM credentials as answers, for broker and controller listeners."""
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates
 from broker.metadata.control.security.acls import filter_of
 from broker.metadata.image import MetadataImage
-from broker.protocol.messages.describe_acls import (
+from broker.security.acls import Acl, ResourcePattern
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_acls import (
     AclDescription,
     DescribeAclsRequest,
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from broker.protocol.messages.describe_user_scram_credentials import (
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from broker.security.acls import Acl, ResourcePattern
 
 NO_AUTHORIZER = KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 

@@ -12,20 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from broker.errors import ErrorCode
 from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.parts.brokers import RESERVED_DIRECTORIES
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.messages.assign_replicas_to_dirs import (
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryData,
     PartitionData,
     TopicData,
 )
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 
 log = logging.getLogger("millstream.directories")
 

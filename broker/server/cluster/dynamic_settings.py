@@ -7,10 +7,10 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import with_dynamic_settings
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.values import Values
-from broker.errors import KafkaError
 from broker.metadata.delta import MetadataDelta
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER
+from common.kafka.errors import KafkaError
 
 log = logging.getLogger("millstream.settings")
 

@@ -7,13 +7,13 @@ broker, whether it coordinates the group or not. ApiVersions lists the APIs all 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import response_class
-from broker.protocol.message import Message
 from broker.server.network.dispatch import Answer, Handler, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import response_class
+from common.kafka.protocol.message import Message
 
 FEATURE_OF: dict[int, str] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: GROUP_VERSION,

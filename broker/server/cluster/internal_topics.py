@@ -11,14 +11,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker.coordinator.streams_group.configured_topology import InternalTopic
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from broker.server.clock import Clock
 from broker.server.cluster.auto_topics import (
     CREATE_TOPICS_VERSION,
@@ -26,6 +18,14 @@ from broker.server.cluster.auto_topics import (
     THERE_BY_NOW,
 )
 from broker.server.cluster.metadata_quorum import AskController
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -15,23 +15,23 @@ from enum import IntEnum
 from typing import Protocol
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.log.log_directories import LogDirectories
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_heartbeat import (
+from broker.server.clock import Clock
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from broker.protocol.messages.broker_registration import (
+from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Feature,
     Listener,
 )
-from broker.server.clock import Clock
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 
 log = logging.getLogger("millstream.lifecycle")
 

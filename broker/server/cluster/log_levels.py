@@ -9,9 +9,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 from broker.server.cluster.described_configs import CONFIG_TYPES, DescribedConfig, DescribedSynonym
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.incremental_alter_configs import AlterableConfig
 
 log = logging.getLogger("millstream.log_levels")
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from broker.metadata.features import KRAFT_VERSION
 from broker.metadata.image import MetadataImage
-from broker.protocol.message import Message
+from common.kafka.protocol.message import Message
 
 
 class ClusterMetadata(Protocol):

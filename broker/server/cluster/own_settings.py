@@ -14,14 +14,14 @@ from broker.config.dynamic_settings import (
     with_dynamic_settings,
 )
 from broker.config.sources import LISTENER_PREFIX, base_of
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.settings.operations import operated, replaced
-from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from broker.protocol.messages.incremental_alter_configs import AlterConfigsResource
 from broker.server.cluster.dynamic_settings import ALL_BROKERS, DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.resources import BROKER
 from broker.server.network.node_tls import NodeTls
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from common.kafka.protocol.messages.incremental_alter_configs import AlterConfigsResource
 
 
 class OwnSettings:

@@ -5,17 +5,7 @@ from typing import Protocol
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import with_dynamic_settings
 from broker.config.sources import base_of
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import validate_topic_name
-from broker.protocol.message import Message
-from broker.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
 from broker.server.cluster import resources
 from broker.server.cluster.described_configs import (
     DescribedConfig,
@@ -31,6 +21,16 @@ from broker.server.cluster.repeated import distinct
 from broker.server.cluster.resources import BROKER, TOPIC
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 
 
 class NodeSettings(Protocol):

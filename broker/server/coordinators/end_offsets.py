@@ -3,16 +3,16 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER
-from broker.protocol.messages.list_offsets import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.peers import Peers
+from broker.server.network.later import Later
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.peers import Peers
-from broker.server.network.later import Later
 
 LIST_OFFSETS_VERSION = 9
 LATEST = -1

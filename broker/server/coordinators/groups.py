@@ -14,7 +14,6 @@ from broker.metadata.delta import MetadataDelta
 from broker.metadata.features import SHARE_VERSION
 from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from broker.model import TopicPartition
-from broker.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from broker.records.control import EndMarker
 from broker.server.clock import Random
 from broker.server.coordinators.asked import AskedShard
@@ -23,6 +22,7 @@ from broker.server.coordinators.shard_loading import load_with_transactions
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
 from broker.server.network.dispatch import RequestContext
+from common.kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 log = logging.getLogger("millstream.groups")
 

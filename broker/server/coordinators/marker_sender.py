@@ -21,19 +21,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from broker.coordinator.transaction.markers import SendMarkers
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER
 from broker.model import TopicPartition
-from broker.protocol.array_limits import REPLICAS_OF_A_BROKER
-from broker.protocol.message import Message
-from broker.protocol.messages.write_txn_markers import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.client_connection import ClientConnection
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.array_limits import REPLICAS_OF_A_BROKER
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.client_connection import ClientConnection
 
 log = logging.getLogger("millstream.transactions")
 

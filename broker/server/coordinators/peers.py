@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from broker.protocol.message import Message
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.broker_connections import BrokerConnections
 from broker.server.network.client_connection import ClientConnection
+from common.kafka.protocol.message import Message
 
 OnAnswer = Callable[[Message | None], None]
 

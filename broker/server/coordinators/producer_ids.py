@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Callable
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.allocate_producer_ids import (
+from broker.server.cluster.metadata_quorum import AskController
+from broker.server.network.later import Later, happened
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from broker.server.cluster.metadata_quorum import AskController
-from broker.server.network.later import Later, happened
 
 ALLOCATE_VERSION = 0
 ALLOCATE_TIMEOUT_MS = 10_000

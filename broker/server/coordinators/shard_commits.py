@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.coordinator.output import Output, Reply
-from broker.errors import ErrorCode
 from broker.server.replication.partitions import Partition
+from common.kafka.errors import ErrorCode
 
 
 class Outlets(NamedTuple):

@@ -22,10 +22,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token, joined
 from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.partitioning import partition_for
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
-from broker.protocol.wire import DecodeError
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
@@ -36,6 +34,8 @@ from broker.server.coordinators.shard_loading import load
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition, Partitions
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.wire import DecodeError
 
 log = logging.getLogger("millstream.coordinators")
 

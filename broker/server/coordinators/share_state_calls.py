@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 from broker.coordinator.partitioning import partition_for
 from broker.coordinator.share_group.initialization import InitializeState
 from broker.coordinator.share_state.state import NO_EPOCH, UNINITIALIZED, SharePartitionKey
-from broker.errors import ErrorCode
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.protocol.message import Message
-from broker.protocol.messages import (
-    delete_share_group_state,
-    initialize_share_group_state,
-    read_share_group_state_summary,
-)
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.peers import Peers
 from broker.server.coordinators.share_states import coordinator_key
 from broker.server.network.later import Later
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import (
+    delete_share_group_state,
+    initialize_share_group_state,
+    read_share_group_state_summary,
+)
 
 RETRY_MS = 15_000
 FIRST_PAUSE_MS = 50

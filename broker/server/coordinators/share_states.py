@@ -7,7 +7,6 @@ from broker.coordinator.share_state.refusals import refuse
 from broker.coordinator.share_state.shard import ShareStateShard
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.coordinator.share_state.sweeps import DeleteRecordsBefore
-from broker.errors import KafkaError
 from broker.log.checkpoints import decode_uuid, encode_uuid
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.topic_names import SHARE_GROUP_STATE
@@ -17,6 +16,7 @@ from broker.server.coordinators.shards import Ask, ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_metrics import ShareStateMetrics
 from broker.server.network.dispatch import RequestContext
 from broker.server.storage.failures import StorageFailures
+from common.kafka.errors import KafkaError
 
 MAX_PARTITION_DIGITS = 10
 

@@ -15,23 +15,23 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.producers.verification import NO_GUARD
 from broker.metadata.topic_names import TRANSACTION_STATE
 from broker.model import TopicPartition
-from broker.protocol.array_limits import PARTITIONS_OF_A_CLIENT
-from broker.protocol.message import Message
-from broker.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.broker_connections import BrokerConnections
 from broker.server.network.client_connection import ClientConnection
 from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partitions
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.array_limits import PARTITIONS_OF_A_CLIENT
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 
 ADD_PARTITIONS_VERSION = 5
 REQUEST_TIMEOUT_MS = 30_000

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import Instant, Output
 from broker.coordinator.output import RequestContext as ShardContext
-from broker.errors import KafkaError
 from broker.server.cluster import authorized_operations
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
+from common.kafka.errors import KafkaError
 
 
 class DescribeRequest(Protocol):

@@ -12,19 +12,6 @@ import logging
 import struct
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import (
-    DecodeError,
-    RequestHeader,
-    UnsupportedVersion,
-    begin_request,
-)
-from broker.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_session import SaslSession
 from broker.server.clock import Clock
@@ -33,6 +20,22 @@ from broker.server.network.dispatch import close_malformed, encode
 from broker.server.network.later import Later
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import (
+    DecodeError,
+    RequestHeader,
+    UnsupportedVersion,
+    begin_request,
+)
+from common.kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from common.kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 log = logging.getLogger("millstream.authentication")
 

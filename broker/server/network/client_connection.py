@@ -29,16 +29,16 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import ClientSecurity
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import DecodeError, decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from broker.protocol.wire import EncodeError
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
 from broker.server.network.login_exchange import LoginExchange
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import DecodeError, decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from common.kafka.protocol.wire import EncodeError
 
 log = logging.getLogger("millstream.quorum.connection")
 

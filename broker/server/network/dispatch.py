@@ -15,9 +15,13 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, NamedTuple, Protocol, cast
 
-from broker.errors import KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import (
+from broker.server.network.connection import Connection
+from broker.server.network.later import Steps
+from broker.server.network.place import Making
+from broker.server.network.sending import Part
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import (
     DecodeError,
     RequestHeader,
     UnsupportedVersion,
@@ -26,11 +30,7 @@ from broker.protocol.framing import (
     encode_response_in_pieces,
     response_class,
 )
-from broker.protocol.message import Message, Struct
-from broker.server.network.connection import Connection
-from broker.server.network.later import Steps
-from broker.server.network.place import Making
-from broker.server.network.sending import Part
+from common.kafka.protocol.message import Message, Struct
 
 log = logging.getLogger("millstream.dispatch")
 

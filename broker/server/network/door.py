@@ -33,7 +33,7 @@ from broker.server.network.peer import Peer
 from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
-from millstream.security.mechanisms import GSSAPI, OAUTHBEARER
+from common.credentials.mechanisms import GSSAPI, OAUTHBEARER
 
 log = logging.getLogger("millstream.listener")
 

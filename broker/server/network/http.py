@@ -18,8 +18,8 @@ from broker.server.clock import monotonic_seconds
 from broker.server.network.listener import bind
 from broker.server.network.turns import Turns
 from common.http.accepting import ProtocolServer
+from common.http.security import OPEN, REALM, HttpSecurity
 from common.http.site_guard import SiteGuard
-from millstream.security.http_server import OPEN, REALM, HttpSecurity
 
 log = logging.getLogger("millstream.http")
 

@@ -19,7 +19,7 @@ from broker.config.oauth_config import OauthConfig
 from broker.security.jwks import KeySet, UnknownKey, parse_key_set
 from broker.security.oauthbearer import TokenClaims
 from broker.server.clock import Clock
-from millstream.security.fetching import fetched
+from common.credentials.fetching import fetched
 
 log = logging.getLogger("millstream.authentication")
 

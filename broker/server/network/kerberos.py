@@ -5,7 +5,7 @@ from typing import Any
 from broker.config.kerberos_config import KerberosConfig
 from broker.config.sources import invalid
 from broker.security.errors import AuthenticationFailed
-from millstream.security.kerberos import KerberosLogin, credentials, library
+from common.credentials.kerberos import KerberosLogin, credentials, library
 
 
 class KerberosAcceptor:

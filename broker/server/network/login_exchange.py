@@ -4,15 +4,18 @@ import asyncio
 from collections.abc import Callable
 
 from broker.config.security_config import ClientSecurity
-from broker.protocol.message import Message
-from broker.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.security.errors import AuthenticationFailed
 from broker.server.clock import random_uuid
 from broker.server.network.logins import Begun, WaitingLogin, begin_login
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from common.kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 1
 Ask = Callable[[Message, int, Callable[[Message | None], None]], None]

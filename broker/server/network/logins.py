@@ -16,7 +16,7 @@ from broker.security.jwt_claims import claimed_user
 from broker.security.sasl_client import MechanismClient, OauthBearerClient, client_of
 from broker.server.clock import SystemClock
 from broker.server.network.kerberos import new_initiator
-from millstream.security.tokens import NoToken, read_token
+from common.credentials.tokens import NoToken, read_token
 
 MAX_WAITING = 16
 """How many logins of this process may wait for another server."""

@@ -7,9 +7,9 @@ connection uses the new ones, and open connections go on.
 from collections.abc import Callable, Iterator
 
 from broker.config.security_config import SecurityConfig
-from broker.errors import KafkaError
 from broker.server.network.tls_changes import Ends, check_between_nodes, check_change, refused
 from broker.server.network.tls_contexts import Config, Loaded, TlsContexts, context_of, load
+from common.kafka.errors import KafkaError
 
 TO_BROKERS, TO_CONTROLLERS = "connections to brokers", "connections to controllers"
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from broker.config.security_config import ClientSecurity
-from broker.errors import ErrorCode, KafkaError
 from broker.server.network.certificate_names import subject_text
 from broker.server.network.tls_contexts import Loaded, context_of, load_own_key
-from millstream.security.stores import StoreError
-from millstream.security.tls import load_trusted
+from common.credentials.stores import StoreError
+from common.credentials.tls import load_trusted
+from common.kafka.errors import ErrorCode, KafkaError
 
 NO_CHECK_TIME = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME."""

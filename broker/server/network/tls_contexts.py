@@ -1,6 +1,6 @@
 """TLS contexts, made of Kafka's settings and made again when a file or a setting changes.
 
-A store is PEM text, or a file that `millstream.security.stores` reads: a private key and its
+A store is PEM text, or a file that `common.credentials.stores` reads: a private key and its
 certificate chain together, or trusted certificates. The content of both stores of a context is
 kept, so that new stores can be compared with those in use after their files have changed.
 """
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from broker.config.security_config import ClientSecurity, TlsConfig
 from broker.config.sources import invalid
-from broker.errors import KafkaError
-from millstream.security.stores import Store, StoreError, pem_of
-from millstream.security.tls import load_key, load_trusted, set_ciphers, set_versions
+from common.credentials.stores import Store, StoreError, pem_of
+from common.credentials.tls import load_key, load_trusted, set_ciphers, set_versions
+from common.kafka.errors import KafkaError
 
 log = logging.getLogger("millstream.tls")
 

@@ -25,19 +25,19 @@ from broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import (
+from broker.records.errors import CorruptBatch
+from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import (
     FeatureLevelRecord,
     UserScramCredentialRecord,
     decode_metadata_record,
     encode_metadata_record,
 )
-from broker.protocol.records.quorum import VotersRecord
-from broker.protocol.wire import DecodeError
-from broker.records.errors import CorruptBatch
-from broker.server.quorum.metadata_log import METADATA_PARTITION
-from broker.server.quorum.raft.snapshot_files import SnapshotFiles
-from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from common.kafka.protocol.records.quorum import VotersRecord
+from common.kafka.protocol.wire import DecodeError
 
 log = logging.getLogger("millstream.quorum.formatting")
 

@@ -15,7 +15,6 @@ from broker.config.sources import invalid
 from broker.log.checkpoints import decode_uuid
 from broker.log.storage import RealStorage
 from broker.metadata.features import FEATURES_AT_FORMAT
-from broker.protocol.records.quorum import VotersRecord
 from broker.raft.voter_set import (
     KRAFT_VERSIONS,
     Endpoint,
@@ -27,6 +26,7 @@ from broker.raft.voter_set import (
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import FormatPlan, directories_of, examine, format_directory
 from broker.server.quorum.voters import DEFAULT_LISTENER_NAME
+from common.kafka.protocol.records.quorum import VotersRecord
 
 OPTION = "--initial-controllers"
 MAX_NODE_ID = 2**31 - 1

@@ -5,10 +5,10 @@ A batch of very many records is made in steps, so that other requests are served
 
 from collections.abc import Generator, Sequence
 
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import encode_metadata_record
 from broker.records.build import batch_of_encoded
 from broker.records.record import encode_record
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import encode_metadata_record
 
 RECORDS_PER_STEP = 512
 """One record takes about seven microseconds."""

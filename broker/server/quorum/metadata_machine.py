@@ -11,10 +11,10 @@ from broker.metadata.delta import Elections, MetadataDelta
 from broker.metadata.difference import compute_difference
 from broker.metadata.image import MetadataImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.output import LeaderChange
 from broker.records.batch import RecordBatch
 from broker.server.quorum.raft.snapshot_format import snapshot_values
+from common.kafka.protocol.records.metadata import decode_metadata_record
 
 RECORDS_PER_STEP = 256
 """The records of one step; each takes about ten microseconds."""

@@ -15,13 +15,13 @@ from itertools import islice
 from broker.config.quorum_config import QuorumConfig
 from broker.metadata.snapshot import each_snapshot_record
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import encode_metadata_record
 from broker.raft.config import NEVER_MS
 from broker.raft.voter_set import DYNAMIC_VOTERS, VoterSet, voters_record
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.snapshot_format import RECORDS_PER_BATCH, SnapshotWriter
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import encode_metadata_record
 
 log = logging.getLogger("millstream.quorum.snapshots")
 

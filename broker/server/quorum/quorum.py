@@ -15,16 +15,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import KafkaError
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.metadata.image import MetadataImage
-from broker.protocol.message import Message
-from broker.protocol.messages.add_raft_voter import AddRaftVoterRequest
-from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.protocol.messages.describe_quorum import DescribeQuorumRequest
-from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from broker.protocol.wire import ZERO_UUID, DecodeError
 from broker.raft.config import NEVER_MS, RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.quorum_state import NO_NODE
@@ -59,6 +52,13 @@ from broker.server.quorum.quorum_activity import QuorumActivity
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterRequest
+from common.kafka.protocol.messages.describe_quorum import DescribeQuorumRequest
+from common.kafka.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from common.kafka.protocol.wire import ZERO_UUID, DecodeError
 
 _log = logging.getLogger("millstream.quorum")
 

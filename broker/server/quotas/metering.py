@@ -21,11 +21,6 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse
-from broker.protocol.messages.produce import ProduceRequest
-from broker.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from broker.quotas.accounts import Account, Accounts, Metered
 from broker.quotas.entities import QuotaEntity
 from broker.quotas.rate import RateLimit
@@ -45,6 +40,11 @@ from broker.server.network.sending import Part
 from broker.server.network.turns import TURN_SECONDS, Turns
 from broker.server.quotas.mutations import LIMITED_APIS, Mutations, PartitionCount
 from broker.server.quotas.sizes import BETWEEN_BROKERS, fetched_bytes, produced_bytes
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse
+from common.kafka.protocol.messages.produce import ProduceRequest
+from common.kafka.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 
 PERCENT_PER_SECOND = 100.0
 INT32_MAX = 2**31 - 1

@@ -10,29 +10,29 @@ a client of several brokers has a bucket at each.
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_partitions import (
+from broker.quotas.token_bucket import TokenBucket
+from broker.server.network.dispatch import Answer, Handler, RequestContext
+from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from broker.protocol.messages.delete_topics import (
+from common.kafka.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from broker.quotas.token_bucket import TokenBucket
-from broker.server.network.dispatch import Answer, Handler, RequestContext
-from broker.server.network.later import Steps
 
 EXCEEDED = "The throttling quota has been exceeded."
 FIRST_VERSION_WITH_TOPIC_STATES = 6

@@ -6,20 +6,22 @@ and answers, which are larger by some ten bytes per partition.
 
 from collections.abc import Callable
 
-from broker.protocol.message import Message
-from broker.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from broker.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse
-from broker.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
-from broker.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from broker.protocol.messages.produce import ProduceRequest
-from broker.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
-from broker.protocol.messages.read_share_group_state_summary import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from common.kafka.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse
+from common.kafka.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+)
+from common.kafka.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from common.kafka.protocol.messages.produce import ProduceRequest
+from common.kafka.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from common.kafka.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
 )
-from broker.protocol.messages.share_fetch import ShareFetchResponse
-from broker.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
-from broker.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
+from common.kafka.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
+from common.kafka.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 
 FIRST_VERSION_OF_BROKERS = 4
 """AddPartitionsToTxn from this version on is sent by brokers only (KIP-890)."""

@@ -5,7 +5,7 @@ These are a Produce with acks=all, the replies of a coordinator, and a DeleteRec
 
 from typing import Protocol
 
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 
 
 class AwaitsCommit(Protocol):

@@ -8,15 +8,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_partition import AlterPartitionResponse
 from broker.replication.isr import IsrChange
 from broker.replication.isr_changes import IsrChanges
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import AskController
 from broker.server.metrics import Metrics
 from broker.server.replication.partitions import Partition, Partitions
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_partition import AlterPartitionResponse
 
 log = logging.getLogger("millstream.isr")
 

@@ -15,9 +15,16 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.fetch import (
+from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
+from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
+from broker.replication.follower import FetchPosition, FollowerOutcome
+from broker.server.network.client_connection import ClientConnection
+from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
+from broker.server.replication.offsets_question import OffsetsQuestion
+from broker.server.replication.partitions import Partition
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -26,13 +33,6 @@ from broker.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
-from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
-from broker.replication.follower import FetchPosition, FollowerOutcome
-from broker.server.network.client_connection import ClientConnection
-from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
-from broker.server.replication.offsets_question import OffsetsQuestion
-from broker.server.replication.partitions import Partition
 
 log = logging.getLogger("millstream.fetcher")
 

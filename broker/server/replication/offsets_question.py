@@ -2,22 +2,22 @@
 
 from collections.abc import Callable
 
-from broker.errors import KafkaError
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.messages.list_offsets import (
+from broker.replication.follower import PartitionFollower
+from broker.server.network.client_connection import ClientConnection
+from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
+from broker.server.replication.partitions import Partition
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse as Offset,
 )
-from broker.replication.follower import PartitionFollower
-from broker.server.network.client_connection import ClientConnection
-from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
-from broker.server.replication.partitions import Partition
 
 LIST_OFFSETS_VERSION = 9
 LATEST, EARLIEST = -1, -2

@@ -9,10 +9,10 @@ write may still complete: a producer retries, and an idempotent producer gets it
 import asyncio
 from typing import Protocol
 
-from broker.errors import ErrorCode
 from broker.replication.offset_waits import OffsetWaits
 from broker.server.network.later import Later
 from broker.server.replication.commits import AwaitsCommit
+from common.kafka.errors import ErrorCode
 
 
 class Refusable(Protocol):

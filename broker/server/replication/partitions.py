@@ -17,13 +17,11 @@ Invariants:
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendInfo, AppendOrigin, append_as_leader
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.image import NO_LEADER, PartitionImage
 from broker.model import TopicPartition
-from broker.protocol.messages.fetch import ReplicaState
 from broker.records.validation import UnpackBudget
 from broker.replication.fetch_session.session import PartitionKey
 from broker.replication.isr import IsrChange
@@ -34,6 +32,8 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.parked_fetches import ParkedFetch
 from broker.server.replication.resting import SessionRest
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.fetch import ReplicaState
 
 Leader = PartitionLeader[AwaitsCommit]
 

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from broker.errors import KafkaError
 from broker.log.checkpoints import META_PROPERTIES, encode_uuid
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
@@ -45,6 +44,7 @@ from broker.server.cluster.resources import TOPIC
 from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.file_steps import FileSteps
 from broker.server.replication.partitions import Partition, Partitions
+from common.kafka.errors import KafkaError
 
 log = logging.getLogger("millstream.replicas")
 

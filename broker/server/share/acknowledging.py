@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.server.network.later import Later, Steps
 from broker.server.share.admission import denial
 from broker.server.share.share_partitions import SharePartitions
@@ -14,6 +13,7 @@ from broker.share.acknowledgement import (
     validate_batches,
 )
 from broker.share.session import PartitionKey, SessionKey
+from common.kafka.errors import ErrorCode, KafkaError
 
 PARTITIONS_PER_STEP = 16
 

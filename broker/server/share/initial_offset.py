@@ -1,9 +1,9 @@
 """Where a share group begins to read a partition (`share.auto.offset.reset`)."""
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.share_reset import Reset
 from broker.server.replication.partitions import Partition
 from broker.share.group_settings import ShareGroupSettings
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def initial_offset(partition: Partition, settings: ShareGroupSettings, timestamp_ms: int) -> int:

@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode, KafkaError
 from broker.server.clock import Clock
 from broker.server.network.later import Later, happened
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
@@ -39,6 +38,7 @@ from broker.share.stored_state import (
     StoredState,
     told_to_client,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 UNSET = -1
 

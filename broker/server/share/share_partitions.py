@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode, KafkaError
 from broker.server.network.connection import Connection
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.share.led_share_partition import LedParts, LedSharePartition, LedState
 from broker.share.session import PartitionKey, ShareSession
 from broker.share.session_cache import ShareSessionCache
+from common.kafka.errors import ErrorCode, KafkaError
 
 OuterT = TypeVar("OuterT")
 InnerT = TypeVar("InnerT")

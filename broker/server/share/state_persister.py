@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.protocol.message import Message
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.broker_connections import BrokerConnections
@@ -30,6 +29,7 @@ from broker.server.share.state_requests import (
     results_of,
 )
 from broker.share.stored_state import TO_RETRY, StateWrite
+from common.kafka.protocol.message import Message
 
 RETRY_MS = 15_000
 FIRST_PAUSE_MS = 25

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages import read_share_group_state as reading
-from broker.protocol.messages import write_share_group_state as writing
 from broker.share.in_flight import RecordState
 from broker.share.share_partition import StateBatch
 from broker.share.stored_state import StateWrite, StoredState
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import read_share_group_state as reading
+from common.kafka.protocol.messages import write_share_group_state as writing
 
 READ_VERSION, WRITE_VERSION = 0, 1
 PARTITIONS_PER_REQUEST = 1_000

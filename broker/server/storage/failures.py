@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.log_directories import LogDirectories
 from broker.model import TopicPartition
 from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
+from common.kafka.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("millstream.storage")
 

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Mapping
 from itertools import islice
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.parts.configs import CLIENT_METRICS_RESOURCE
 from broker.records.compression import Scratch, decompress
@@ -27,6 +26,7 @@ from broker.telemetry.client_instances import ClientInstance, ClientInstances, P
 from broker.telemetry.library import has_library
 from broker.telemetry.pushed_metrics import PushedMetrics
 from broker.telemetry.subscriptions import read_subscription
+from common.kafka.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("millstream.telemetry")
 

@@ -21,6 +21,7 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import KafkaError, for_code
 from aiokafka.structs import TopicPartition
 
+from common.credentials.access import KafkaAccess
 from common.kafka.brokers import any_broker, find_coordinator
 from common.kafka.transactions import messages
 from common.kafka.transactions.rules import (
@@ -42,7 +43,6 @@ from common.kafka.transactions.rules import (
     transactional_id_of,
 )
 from common.process.clock import now_seconds, timestamp_ms
-from millstream.security.access import KafkaAccess
 
 log = logging.getLogger(__name__)
 

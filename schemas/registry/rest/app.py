@@ -10,9 +10,9 @@ from aiohttp import web
 from common.http.bodies import reading_bodies
 from common.http.guarding import guarding
 from common.http.neighbours import parse_neighbours
+from common.http.security import OPEN, HttpSecurity
 from common.http.site_guard import SiteGuard
 from common.process.tasks import spawn
-from millstream.security.http_server import OPEN, HttpSecurity
 from schemas.registry.forwarding import Writes
 from schemas.registry.judging.pool import Judges
 from schemas.registry.leader import Leadership

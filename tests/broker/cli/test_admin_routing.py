@@ -11,17 +11,17 @@ from broker.cli.admin.group_offsets import CommittedOffset, committed_offsets
 from broker.cli.admin.groups import describe_consumer_groups
 from broker.cli.admin.leaders import LATEST, ListedOffset, list_offsets
 from broker.cli.admin.settings import AdminSettings
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import (
     consumer_group_describe,
     describe_groups,
     find_coordinator,
     metadata,
     offset_fetch,
 )
-from broker.protocol.messages import (
+from common.kafka.protocol.messages import (
     list_offsets as list_offsets_messages,
 )
 

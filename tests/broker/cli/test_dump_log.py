@@ -8,9 +8,11 @@ from broker.cli.dump_log import main
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
-from broker.protocol.message import Message
-from broker.protocol.records.group import OffsetCommitKey, OffsetCommitValue
-from broker.protocol.records.metadata import (
+from broker.records.build import build_batch
+from broker.records.control import EndMarker, build_end_marker
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.group import OffsetCommitKey, OffsetCommitValue
+from common.kafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
@@ -18,16 +20,14 @@ from broker.protocol.records.metadata import (
     UserScramCredentialRecord,
     encode_metadata_record,
 )
-from broker.protocol.records.share_state import (
+from common.kafka.protocol.records.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
     ShareUpdateValue,
     StateBatch,
 )
-from broker.protocol.structs import encode_struct
-from broker.records.build import build_batch
-from broker.records.control import EndMarker, build_end_marker
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.logs import NOW_MS, open_log
 
 

@@ -11,8 +11,8 @@ from broker.cli.group_tables import (
     offset_lines,
     state_warning,
 )
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 

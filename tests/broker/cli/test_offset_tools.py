@@ -14,8 +14,8 @@ from broker.cli.get_offsets import chosen_by_rules, chosen_by_topic, parse_time
 from broker.cli.group_tool import chosen, parse_partitions
 from broker.cli.json_files import offsets_to_delete, read_json
 from broker.cli.offset_reset import parse_datetime, parse_duration, plan_text, read_plan
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
+from common.kafka.errors import ErrorCode, KafkaError
 
 PARTITIONS = [TopicPartition(topic, number) for topic in ("a", "b1") for number in range(4)]
 

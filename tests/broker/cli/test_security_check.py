@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.__main__ import main
-from millstream.security.jaas import PLAIN_MODULE
+from millstream.processes.settings_files import PLAIN_MODULE
 
 AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
 TOKENS = "org.apache.kafka.common.security.oauthbearer.internals.unsecured"

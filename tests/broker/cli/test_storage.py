@@ -8,19 +8,19 @@ import pytest
 from broker.cli.storage import main
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import parse_properties
-from broker.errors import KafkaError
 from broker.log.checkpoints import read_properties
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
 from broker.metadata.controller import Controller, ControllerConfig, Moment
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.metadata.image import MetadataImage
-from broker.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
 from broker.security.credentials import SCRAM_SHA_512, credential_from, salted_password
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
 from broker.server.quorum.initial_controllers import format_new_node, read_initial_controllers
 from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.storage.cluster_id import find_cluster_id
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
 from tests.lib.logs import formatted_voters
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

@@ -11,7 +11,7 @@ from broker.cli.arguments import ToolFailed, tool_parser
 from broker.cli.config_entities import ENTITY_TYPES
 from broker.cli.configs import check_once, parse_additions
 from broker.cli.topics import parse_assignment, parse_topic_configs, topic_pattern
-from broker.errors import KafkaError
+from common.kafka.errors import KafkaError
 
 NOWHERE = "--bootstrap-server 127.0.0.1:1"
 LATENCY = f"{NOWHERE} --topic t --num-records 1 --record-size 1"

@@ -12,8 +12,8 @@ from broker.cli.admin.client import AdminClient
 from broker.cli.admin.settings import AdminSettings, admin_settings
 from broker.cli.clients.library import AGAIN_AFTER_MS, Teller
 from broker.cli.examples import EXAMPLES
-from broker.errors import ErrorCode, KafkaError
 from broker.server.clock import SystemClock
+from common.kafka.errors import ErrorCode, KafkaError
 
 SUB_COMMANDS = [name for name in EXAMPLES if " " in name and name != "broker start"]
 

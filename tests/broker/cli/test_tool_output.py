@@ -21,10 +21,10 @@ from broker.cli.reassignment_plan import moves_of, moving_brokers, propose, topi
 from broker.cli.release_versions import LEVELS, parse_release
 from broker.cli.replica_moves import move_text
 from broker.cli.topics import REPORTS, is_reported, partition_text, replication_factor, topic_text
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.describe_cluster import DescribeClusterBroker
-from broker.protocol.messages.describe_quorum import ReplicaState
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterBroker
+from common.kafka.protocol.messages.describe_quorum import ReplicaState
 
 ID = bytes(range(16))
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

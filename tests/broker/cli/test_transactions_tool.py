@@ -3,7 +3,7 @@
 from broker.cli.admin.transactions import TransactionDescription
 from broker.cli.transactions import OpenTransaction, description_row, hanging_of
 from broker.model import TopicPartition
-from broker.protocol.messages.describe_producers import ProducerState
+from common.kafka.protocol.messages.describe_producers import ProducerState
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

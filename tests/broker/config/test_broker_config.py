@@ -4,7 +4,7 @@ import pytest
 
 from broker.config.broker_config import BrokerConfig, Endpoint, Voter
 from broker.config.internal_topics import InternalTopic
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def config(**settings: str) -> BrokerConfig:

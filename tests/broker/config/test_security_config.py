@@ -12,8 +12,9 @@ from broker.config.security_config import (
     read_client_security,
 )
 from broker.config.sources import collect_settings, parse_properties
-from broker.errors import KafkaError
-from millstream.security.jaas import KERBEROS_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from common.credentials.jaas import KERBEROS_MODULE, SCRAM_MODULE
+from common.kafka.errors import KafkaError
+from millstream.processes.settings_files import PLAIN_MODULE
 
 
 def read(**given: str) -> BrokerConfig:

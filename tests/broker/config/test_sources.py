@@ -6,7 +6,7 @@ import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.config.sources import collect_settings, parse_properties, validate_name
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def collect(

@@ -6,10 +6,10 @@ from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
 from broker.coordinator.output import Reply, RequestContext
-from broker.errors import ErrorCode
-from broker.protocol.messages.join_group import JoinGroupResponse
-from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.join_group import JoinGroupResponse
+from common.kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,

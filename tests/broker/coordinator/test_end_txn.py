@@ -7,7 +7,7 @@ markers stopped meanwhile.
 import pytest
 
 from broker.coordinator.transaction.state import TransactionState as State
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.transaction_scenario import ID, T0, T1, V1, V2, Scenario
 
 NONE, FENCED = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED

@@ -15,9 +15,9 @@ from broker.coordinator.group.records import (
     group_tombstone,
     offset_record,
 )
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.wire import DecodeError
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.wire import DecodeError
 from tests.lib.group_scenario import GROUP, Scenario, subscription
 
 

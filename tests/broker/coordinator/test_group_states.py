@@ -9,7 +9,7 @@ from broker.coordinator.group.classic_group import (
     GroupState,
 )
 from broker.coordinator.group.liveness import ANSWER_TO_HEARTBEAT
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Scenario
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

@@ -4,7 +4,7 @@ import pytest
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import MAX_NAME_BYTES, MAX_PENDING_MEMBERS, GroupConfig
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import GROUP, Scenario, protocols
 
 

@@ -6,18 +6,21 @@ from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import MAX_NAME_BYTES, GroupConfig
 from broker.coordinator.group.offset_store import NO_TOPIC_ID
 from broker.coordinator.output import RequestContext
-from broker.errors import ErrorCode
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.messages.offset_delete import (
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from tests.lib.group_scenario import GROUP, Scenario, protocols
 
 DAY_MS = 24 * 3_600_000

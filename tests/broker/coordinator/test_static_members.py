@@ -2,7 +2,7 @@
 
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
-from broker.errors import ErrorCode
+from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Scenario, protocols
 
 

@@ -6,7 +6,7 @@ from broker.coordinator.transaction.records import decode_record, transaction_re
 from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transaction.transaction import Transaction
 from broker.model import TopicPartition
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.wire import DecodeError
 
 ONGOING = Transaction(
     producer_id=4000,

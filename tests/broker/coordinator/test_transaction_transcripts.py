@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.transaction_transcript import Asked, BrokerScenario, Player
 

@@ -10,15 +10,18 @@ from broker.coordinator.group.offset_store import NO_TOPIC_ID, OffsetStore
 from broker.coordinator.group.records import offset_record
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import EndOfTransaction, InTransaction, RequestContext
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.messages.offset_delete import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from broker.protocol.messages.txn_offset_commit import (
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

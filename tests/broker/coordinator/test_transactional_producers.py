@@ -8,12 +8,12 @@ from broker.coordinator.transaction.describe import TransactionFilter
 from broker.coordinator.transaction.parking import PARKED_MS
 from broker.coordinator.transaction.refusals import refuse
 from broker.coordinator.transaction.state import TransactionState as State
-from broker.errors import ErrorCode
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.lib.transaction_scenario import ID, OFFSETS, T0, T1, V1, Scenario
 
 NONE, FENCED = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.lib.group_transcript import BrokerPeer, Player, ShardPeer
 from tests.lib.raw_kafka import RawConnection
 

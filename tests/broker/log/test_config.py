@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, LogConfig, format_value, topic_defaults
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def test_defaults_of_the_class_are_those_of_the_table() -> None:

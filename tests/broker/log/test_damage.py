@@ -16,7 +16,6 @@ from random import Random
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.cleaner.run import CleaningLimits, CleaningRun, finish_round, replace_segments
 from broker.log.cleaner.schedule import measure
@@ -33,6 +32,7 @@ from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.disk_damage import DAMAGES, flip_in_log
 from tests.lib.logs import NOW_MS, joined
 from tests.lib.simulated_storage import Contents, Directory, SimulatedStorage

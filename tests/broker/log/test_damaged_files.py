@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.checkpoints import META_PROPERTIES, PARTITION_METADATA
 from broker.log.config import LogConfig
@@ -19,6 +18,7 @@ from broker.log.storage import read_file, replace_file
 from broker.model import TopicPartition
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import NOW_MS, joined, log_bytes, open_log, read_records, reopen
 from tests.lib.simulated_storage import SimulatedStorage
 

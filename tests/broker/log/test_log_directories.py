@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARK_CHECKPOINT,
@@ -23,6 +22,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage, Storage, read_file, replace_file
 from broker.model import TopicPartition
 from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import NOW_MS, log_bytes, read_records
 from tests.lib.simulated_storage import SimulatedStorage
 

@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.file_region import FileRegion
@@ -17,6 +16,7 @@ from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.bad_batches import with_payload
 from tests.lib.logs import (
     DIRECTORY,

@@ -20,13 +20,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.log_start import OpenHints
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.header import INT32_MAX
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import NOW_MS, open_log
 from tests.lib.simulated_storage import SimulatedStorage
 

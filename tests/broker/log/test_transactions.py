@@ -2,7 +2,6 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
 from broker.log.log_start import OpenHints
@@ -10,6 +9,7 @@ from broker.log.partition_log import PartitionLog
 from broker.log.producers.verification import NO_GUARD, TransactionAppend
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import NOW_MS, open_log
 from tests.lib.simulated_storage import SimulatedStorage
 

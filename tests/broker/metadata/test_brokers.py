@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.controller import NEVER_MS
+from common.kafka.errors import ErrorCode
 from tests.lib.controlled_cluster import ControlledCluster
 
 

@@ -13,44 +13,46 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from broker.errors import ErrorCode
 from broker.metadata.controller import NEVER_MS
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage, PartitionImage
 from broker.metadata.parts.topics import RECOVERING
 from broker.metadata.snapshot import snapshot_records
 from broker.metadata.topic_names import collision_key
-from broker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from broker.protocol.messages.alter_partition import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
     PartitionData,
     TopicData,
 )
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from broker.protocol.messages.assign_replicas_to_dirs import (
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     DirectoryData,
 )
-from broker.protocol.messages.assign_replicas_to_dirs import PartitionData as PartitionAssignment
-from broker.protocol.messages.assign_replicas_to_dirs import TopicData as TopicAssignment
-from broker.protocol.messages.create_partitions import (
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
+    PartitionData as PartitionAssignment,
+)
+from common.kafka.protocol.messages.assign_replicas_to_dirs import TopicData as TopicAssignment
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest
-from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest
+from common.kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from common.kafka.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from common.kafka.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.lib.controlled_cluster import ControlledCluster
 
 BROKERS = st.integers(1, 4)

@@ -4,46 +4,46 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.control.steps import ITEMS_PER_STEP, RECORDS_PER_STEP
 from broker.metadata.parts.configs import GROUP_RESOURCE
-from broker.protocol.messages.alter_client_quotas import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
     EntryData,
     OpData,
 )
-from broker.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest
-from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest
+from common.kafka.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from broker.protocol.messages.create_partitions import (
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
 )
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from common.kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig as IncrementalConfig,
 )
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics as ListedTopic,
 )
 from tests.lib.controlled_cluster import ControlledCluster

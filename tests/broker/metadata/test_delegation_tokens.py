@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.control.view import TokenConfig
 from broker.metadata.image import MetadataImage
 from broker.metadata.snapshot import snapshot_records
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.create_delegation_token import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_delegation_token import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
 )
-from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.protocol.messages.envelope import EnvelopeRequest
-from broker.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from broker.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from broker.protocol.principal import PrincipalData, encode_principal
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterRequest
+from common.kafka.protocol.messages.envelope import EnvelopeRequest
+from common.kafka.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from common.kafka.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from common.kafka.protocol.principal import PrincipalData, encode_principal
 from tests.lib.controlled_cluster import ControlledCluster
 
 HOUR_MS = 3_600_000

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.parts.brokers import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
-from broker.protocol.messages.assign_replicas_to_dirs import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     DirectoryData,
     PartitionData,

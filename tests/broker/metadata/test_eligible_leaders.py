@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.log.config import LogConfig
 from broker.metadata.delta import Elections
 from broker.metadata.parts.topics import RECOVERING
-from broker.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
-from broker.protocol.messages.alter_configs import AlterConfigsRequest
-from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
+from common.kafka.protocol.messages.alter_configs import AlterConfigsRequest
+from common.kafka.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from common.kafka.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.lib.controlled_cluster import ControlledCluster
 
 ELR = "eligible.leader.replicas.version"

@@ -6,38 +6,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.controller import CONTROLLER_APIS, refuse
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import request_class
-from broker.protocol.messages.alter_client_quotas import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import request_class
+from common.kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
     EntryData,
     OpData,
 )
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from broker.protocol.messages.create_partitions import (
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopicsRequest,
 )
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest
-from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest
+from common.kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.structs import decode_struct, encode_struct
+from common.kafka.protocol.structs import decode_struct, encode_struct
 from tests.lib.controlled_cluster import ControlledCluster
 from tests.lib.protocol_messages import structs
 

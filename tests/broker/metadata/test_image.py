@@ -5,13 +5,13 @@ import tracemalloc
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.image import MetadataImage
 from broker.metadata.snapshot import snapshot_records
-from broker.protocol.message import Message
-from broker.protocol.messages.controller_registration import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     Feature,
     Listener,
 )
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     ClearElrRecord,
     ClientQuotaRecord,

@@ -4,31 +4,31 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.metadata.parts.topics import RECOVERED, RECOVERING
-from broker.protocol.messages.alter_partition import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
     PartitionData,
     TopicData,
 )
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from broker.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from common.kafka.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.lib.controlled_cluster import ControlledCluster
 
 PREFERRED, UNCLEAN = range(2)

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.placement import UsableBroker, compute_placement
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def brokers(racks: dict[int, str | None], fenced: tuple[int, ...] = ()) -> list[UsableBroker]:

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
-from broker.protocol.messages.alter_user_scram_credentials import (
+from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_password
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from broker.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from broker.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_password
+from common.kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from common.kafka.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from tests.lib.controlled_cluster import ControlledCluster
 
 INVALID = int(ErrorCode.INVALID_REQUEST)

@@ -5,35 +5,35 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.producer_ids import BLOCK_SIZE
 from broker.metadata.control.settings import quotas
 from broker.metadata.control.settings.operations import APPEND, DELETE, SET, SUBTRACT
-from broker.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from broker.protocol.messages.alter_client_quotas import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from common.kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
     EntryData,
     OpData,
 )
-from broker.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
-from broker.protocol.messages.alter_configs import AlterConfigsRequest
-from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from broker.protocol.messages.controller_registration import (
+from common.kafka.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
+from common.kafka.protocol.messages.alter_configs import AlterConfigsRequest
+from common.kafka.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from common.kafka.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     Feature,
 )
-from broker.protocol.messages.describe_client_quotas import (
+from common.kafka.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
 )
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from broker.protocol.records.metadata import FeatureLevelRecord, ProducerIdsRecord
+from common.kafka.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from common.kafka.protocol.records.metadata import FeatureLevelRecord, ProducerIdsRecord
 from tests.lib.controlled_cluster import ControlledCluster
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.create_partitions import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import (
+from common.kafka.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicConfigs,
     CreateTopicsRequest,
 )
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.lib.controlled_cluster import ControlledCluster
 
 

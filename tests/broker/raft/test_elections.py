@@ -1,12 +1,6 @@
 """Votes, pre-votes and the end of an epoch, in the words of the paper and the KIPs."""
 
-from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages import fetch
-from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.vote import VoteRequest, VoteResponse
 from broker.raft.messages import (
     begin_epoch_response,
     end_epoch_request,
@@ -26,6 +20,12 @@ from broker.raft.roles import (
     Unattached,
 )
 from broker.raft.voter_set import ReplicaKey
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import fetch
+from common.kafka.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from common.kafka.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.vote import VoteRequest, VoteResponse
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, ask_vote, only, pull
 
 

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.errors import ErrorCode
 from broker.model import OffsetAndEpoch
-from broker.protocol.framing import response_class
-from broker.protocol.messages import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot
-from broker.protocol.messages import vote as vote_messages
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.vote import VoteRequest
 from broker.raft.claims import MAX_EPOCH, MAX_EPOCH_STEP
 from broker.raft.messages import (
     begin_epoch_response,
@@ -30,6 +24,17 @@ from broker.raft.quorum_state import (
 from broker.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from broker.raft.voter_set import ReplicaKey
 from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import response_class
+from common.kafka.protocol.messages import (
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+)
+from common.kafka.protocol.messages import vote as vote_messages
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.vote import VoteRequest
 from tests.lib.logs import store_snapshot
 from tests.lib.protocol_messages import sample
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, ask_vote, batch_of, only, pull

@@ -2,11 +2,7 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages import fetch, fetch_snapshot
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from broker.raft.leading import Diverging, NeedsSnapshot, check_position
 from broker.raft.messages import (
     fetch_response,
@@ -18,6 +14,10 @@ from broker.raft.quorum_state import QuorumState
 from broker.raft.roles import Follower, Prospective
 from broker.raft.voter_set import ReplicaKey
 from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import fetch, fetch_snapshot
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import CLUSTER_ID, Peer, announce, batch_of, only, pull
 

@@ -2,22 +2,7 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages import fetch
-from broker.protocol.messages.add_raft_voter import AddRaftVoterResponse
-from broker.protocol.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    SupportedFeatureKey,
-)
-from broker.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
-from broker.protocol.messages.fetch import FetchRequest
-from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
-from broker.protocol.messages.update_raft_voter import (
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterResponse,
-)
 from broker.raft.messages import (
     begin_epoch_request,
     end_epoch_request,
@@ -43,6 +28,21 @@ from broker.raft.voter_set import (
     voters_record,
 )
 from broker.server.quorum.raft.snapshot_format import build_snapshot
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages import fetch
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from common.kafka.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
+from common.kafka.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
+from common.kafka.protocol.messages.fetch import FetchRequest
+from common.kafka.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
+from common.kafka.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import (
     CLUSTER_ID,

@@ -3,7 +3,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.errors import InvalidRecordsError, KafkaError
 from broker.records.compression import Codec, compress
 from broker.records.errors import CorruptBatch
 from broker.records.header import read_header
@@ -17,6 +16,7 @@ from broker.records.record import Headers, encode_record, encode_varint
 from broker.records.runs import find_run
 from broker.records.validation import BatchValidator, TimestampLimits
 from broker.records.walk import Walked, walk_records
+from common.kafka.errors import InvalidRecordsError, KafkaError
 from tests.lib.bad_batches import with_payload
 from tests.lib.logs import NOW_MS
 

@@ -5,11 +5,11 @@ import struct
 import pytest
 from crc32c import crc32c
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.log.partition_log import PartitionLog
 from broker.records.build import build_batch
 from broker.records.compression import CODEC_NAMES, compress
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.bad_batches import (
     BAD_BATCHES,
     GOOD,

@@ -2,9 +2,7 @@
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage
-from broker.protocol.messages.fetch import EpochEndOffset, PartitionData
 from broker.replication.follower import (
     FetchPosition,
     FollowerOutcome,
@@ -12,6 +10,8 @@ from broker.replication.follower import (
     PartitionFollower,
 )
 from broker.replication.replica import Replica, ReplicationSettings
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.fetch import EpochEndOffset, PartitionData
 from tests.sim.replica_log import RECORD, ReplicaLog
 
 

@@ -1,15 +1,15 @@
 """AlterPartition requests: one at a time, until they are answered for certain."""
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_request, encode_request
-from broker.protocol.messages.alter_partition import (
+from broker.replication.isr import IsrChange
+from broker.replication.isr_changes import IsrChanges
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_request, encode_request
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionResponse,
     PartitionResult,
     TopicResult,
 )
-from broker.replication.isr import IsrChange
-from broker.replication.isr_changes import IsrChanges
 
 TOPIC = b"a topic's own id"
 CHANGE = IsrChange(leader_epoch=5, partition_epoch=7, isr=((1, 11), (2, -1)), before=frozenset({1}))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.image import PartitionImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.alter_partition import PartitionResult
 from broker.replication.leader import PartitionLeader
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_partition import PartitionResult
 from tests.sim.replica_log import ReplicaLog
 
 LAG_MS = 100

@@ -9,7 +9,8 @@ from broker.security.principal import (
     parse_super_users,
     principal_of_subject,
 )
-from millstream.security.jaas import PLAIN_MODULE, Login, parse_jaas
+from common.credentials.jaas import Login, parse_jaas
+from millstream.processes.settings_files import PLAIN_MODULE
 
 PASSWORDS = {"alice": "her password", "empty": ""}
 

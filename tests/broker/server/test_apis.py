@@ -13,11 +13,11 @@ import pytest
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import SecurityConfig
 from broker.log.log_directories import LogDirectories
-from broker.protocol.api_keys import ApiKey
 from broker.server.apis import APIS, SERVED_APIS, handler_class, make_handler
 from broker.server.broker import Broker
 from broker.server.clock import SystemClock, system_random
 from broker.server.network.node_tls import NodeTls
+from common.kafka.protocol.api_keys import ApiKey
 
 
 class Names:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.share_fetch import AcknowledgementBatch
 from broker.share.acknowledgement import Acknowledgement, acknowledgements, validate_batches
 from broker.share.acquisition import Demand, LogBatch, SharePolicy
 from broker.share.share_partition import SharePartition
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.share_fetch import AcknowledgementBatch
 
 
 def batch(first: int, last: int, *types: int) -> AcknowledgementBatch:

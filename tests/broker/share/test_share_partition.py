@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share.acknowledgement import Acknowledgement, AcknowledgeType
 from broker.share.acquisition import Acquired, Demand, LogBatch, SharePolicy
 from broker.share.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE
@@ -14,6 +13,7 @@ from broker.share.share_partition import (
     SharePartition,
     StateBatch,
 )
+from common.kafka.errors import ErrorCode, KafkaError
 
 POLICY = SharePolicy()
 LOCK_MS = POLICY.record_lock_duration_ms

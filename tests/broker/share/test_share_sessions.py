@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.share import session_cache
 from broker.share.session import MAX_EPOCH, SessionKey, ShareSession
 from broker.share.session_cache import ShareSessionCache
+from common.kafka.errors import ErrorCode, KafkaError
 
 TOPIC = bytes(16)
 ANN, BEN = SessionKey("g", "ann"), SessionKey("g", "ben")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.telemetry.client_instances import (
     MAX_INSTANCES,
     ClientInstance,
@@ -10,6 +9,7 @@ from broker.telemetry.client_instances import (
     Push,
 )
 from broker.telemetry.subscriptions import Subscription, Wanted, read_subscription
+from common.kafka.errors import ErrorCode, KafkaError
 
 SHOP = {"client_id": "shop", "client_software_name": "librdkafka"}
 ID = b"0123456789abcdef"

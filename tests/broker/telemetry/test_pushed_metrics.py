@@ -3,7 +3,6 @@
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from broker.errors import KafkaError
 from broker.telemetry import otlp
 from broker.telemetry.pushed_metrics import (
     MAX_SERIES,
@@ -11,6 +10,7 @@ from broker.telemetry.pushed_metrics import (
     PushedMetrics,
     Series,
 )
+from common.kafka.errors import KafkaError
 
 SHOP = ("shop", "id")
 OWN = (("client_id", "shop"), ("client_instance_id", "id"))

@@ -17,8 +17,8 @@ from pathlib import Path
 from broker.cli.admin.client import AdminClient
 from broker.cli.admin.cluster import describe_metadata_quorum
 from broker.cli.admin.settings import admin_settings
-from broker.errors import KafkaError
-from millstream.cluster_layout import free_ports, initial_controllers
+from common.kafka.errors import KafkaError
+from millstream.processes.cluster_layout import free_ports, initial_controllers
 from tests.chaos.faults import ENOSPC, SWITCH, build_shim
 from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
 from tests.lib.topic_creator import TopicCreator

@@ -24,8 +24,8 @@ from confluent_kafka.admin import (
 )
 from rich.console import Console
 
-from millstream.forked_process import ForkedProcess, ForkServer
 from millstream.launch import program_environment
+from millstream.processes.forked_process import ForkedProcess, ForkServer
 from millstream.testing import LocalCluster
 from tests.chaos import schedule
 from tests.chaos.cluster_view import ClusterView

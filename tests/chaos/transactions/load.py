@@ -10,8 +10,8 @@ from pathlib import Path
 
 import confluent_kafka
 
-from millstream.forked_process import ForkedProcess, ForkServer
 from millstream.launch import program_environment
+from millstream.processes.forked_process import ForkedProcess, ForkServer
 from tests.chaos.history import Outcome
 from tests.chaos.transactions.checker import Accounts, Half, Partition, Transfer
 

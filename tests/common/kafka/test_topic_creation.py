@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from common.credentials.access import KafkaAccess
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.kafka.topics import Topic, compacted
 from common.processing.dead_letters import dead_letter_topic
-from millstream.security.access import KafkaAccess
 from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow

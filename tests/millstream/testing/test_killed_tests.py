@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.forked_process import CAN_FORK
+from millstream.processes.forked_process import CAN_FORK
 from tests.lib.connect_worker import eventually
 
 pytestmark = [

@@ -5,7 +5,7 @@ from itertools import islice
 import confluent_kafka
 import pytest
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker, LocalCluster
 from millstream.testing.local_broker import LocalBroker as Broker
 

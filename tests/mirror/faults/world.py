@@ -18,8 +18,8 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from common.kafka.listed_offsets import listed_offset
-from millstream.cluster_layout import free_ports
 from millstream.mirror import RemoteClusterUtils
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker, LocalCluster
 from millstream.testing.links import Links
 from mirror.cluster import MirrorCluster

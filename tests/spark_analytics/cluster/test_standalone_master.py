@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from millstream.cluster_layout import free_ports
+from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from spark_analytics.java import JavaNotFoundError
 from spark_analytics.session import session_environment

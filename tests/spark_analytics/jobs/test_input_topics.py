@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millstream.security.access import KafkaAccess
+from common.credentials.access import KafkaAccess
 from millstream.testing import LocalCluster
 from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.topics import INPUTS, ORDERS

@@ -9,10 +9,10 @@ import faust
 import pytest
 from aiokafka.structs import ConsumerRecord
 
+from common.credentials.access import KafkaAccess
 from common.kafka.transactions.rules import Member
 from common.process.settings import read_settings
 from common.registry.wire import MalformedEventError
-from millstream.security.access import KafkaAccess
 from streams.around_faust.delivery import ATTEMPTS, Delivery
 from streams.around_faust.log_reader import Range
 from streams.around_faust.positions import TopicPartition

@@ -9,9 +9,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.credentials.access import KafkaAccess
 from common.kafka.transactions.producer import TransactionalProducer
 from common.kafka.transactions.rules import Member
-from millstream.security.access import KafkaAccess
 from millstream.testing import LocalBroker
 from streams.around_faust.log_reader import LogReader
 from streams.around_faust.positions import TopicPartition

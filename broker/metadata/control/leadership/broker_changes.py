@@ -12,8 +12,8 @@ from broker.metadata.control.view import ClusterView
 from broker.metadata.image import BrokerImage, PartitionImage, TopicImage
 from broker.metadata.parts.brokers import FENCE, IN_CONTROLLED_SHUTDOWN, LOST_DIRECTORY, UNFENCE
 from broker.metadata.parts.topics import NO_LEADER
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import (
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     UnregisterBrokerRecord,

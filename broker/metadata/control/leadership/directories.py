@@ -5,20 +5,20 @@ of that directory. A replica that is assigned to an offline directory is lost: t
 removes it from the in-sync set and from the leadership.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.image import BrokerImage
-from broker.protocol.message import Message
-from broker.protocol.messages.assign_replicas_to_dirs import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     DirectoryResult,
     PartitionResult,
     TopicResult,
 )
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 
 def handle_assign_replicas_to_dirs(

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.parts.topics import NO_LEADER
-from broker.protocol.message import Message
-from broker.protocol.messages.elect_leaders import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
 )
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 PREFERRED, UNCLEAN = range(2)  # the election types of a request
 

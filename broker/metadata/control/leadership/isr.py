@@ -4,14 +4,14 @@ The leader epoch and the partition epoch of the request must be the current ones
 in the new set must be active, in the incarnation that the leader has seen.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.parts.topics import NO_LEADER_CHANGE, RECOVERED, RECOVERING, change_partition
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_partition import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerState,
@@ -19,7 +19,7 @@ from broker.protocol.messages.alter_partition import (
     PartitionResult,
     TopicResult,
 )
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 ANY_EPOCH = -1
 FIRST_VERSION_WITH_BROKER_EPOCHS = 3

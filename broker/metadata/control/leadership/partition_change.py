@@ -16,7 +16,7 @@ from broker.metadata.parts.topics import (
     RECOVERING,
     PartitionImage,
 )
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 
 class Election(Enum):

@@ -17,8 +17,8 @@ from broker.metadata.control.sessions import NEVER_MS
 from broker.metadata.control.view import ClusterView
 from broker.metadata.image import PartitionImage, TopicImage
 from broker.metadata.parts.topics import NO_LEADER
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import ConfigRecord
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import ConfigRecord
 
 MAX_ELECTIONS = 1_000  # Kafka's ReplicationControlManager.MAX_ELECTIONS_PER_IMBALANCE
 UNCLEAN_CHECK_INTERVAL_MS = 300_000  # Kafka's unclean.leader.election.interval.ms

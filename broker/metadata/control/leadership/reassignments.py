@@ -11,7 +11,6 @@ in sync. It removes at once the replicas that only the replaced reassignment was
 
 from collections.abc import Iterable, Mapping
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.assignments import validate_manual_assignment
 from broker.metadata.control.leadership.broker_changes import partition_change
 from broker.metadata.control.leadership.partition_change import Election
@@ -19,20 +18,21 @@ from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.image import PartitionImage, TopicImage
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_partition_reassignments import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from broker.protocol.messages.list_partition_reassignments import (
+from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from broker.protocol.records.metadata import PartitionChangeRecord
+from common.kafka.protocol.records.metadata import PartitionChangeRecord
 
 TOPICS_PER_STEP = 256
 """The topics per step of a listing, which finds few reassignments."""

@@ -1,25 +1,8 @@
 """CreateAcls and DeleteAcls, as Kafka's AclControlManager decides them (KIP-801)."""
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.acls import acl_record
-from broker.protocol.message import Message
-from broker.protocol.messages.create_acls import (
-    AclCreation,
-    AclCreationResult,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
-from broker.protocol.messages.delete_acls import (
-    DeleteAclsFilter,
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
-from broker.protocol.messages.describe_acls import DescribeAclsRequest
-from broker.protocol.records.metadata import RemoveAccessControlEntryRecord
 from broker.security.acls import (
     CLUSTER_NAME,
     Acl,
@@ -31,6 +14,23 @@ from broker.security.acls import (
     ResourceType,
 )
 from broker.security.principal import parse_principal
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from common.kafka.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from common.kafka.protocol.messages.describe_acls import DescribeAclsRequest
+from common.kafka.protocol.records.metadata import RemoveAccessControlEntryRecord
 
 RESOURCE_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 OPERATIONS = frozenset(AclOperation) - {AclOperation.UNKNOWN, AclOperation.ANY}

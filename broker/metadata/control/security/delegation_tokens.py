@@ -8,29 +8,29 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.delegation_tokens import token_record
-from broker.protocol.framing import UnsupportedVersion, decode_request, response_frame
-from broker.protocol.message import Message
-from broker.protocol.messages.create_delegation_token import (
+from broker.security.delegation_tokens import DelegationToken, token_hmac
+from broker.security.principal import USER
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.framing import UnsupportedVersion, decode_request, response_frame
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from broker.protocol.messages.expire_delegation_token import (
+from common.kafka.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from common.kafka.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
-from broker.protocol.messages.renew_delegation_token import (
+from common.kafka.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from broker.protocol.principal import decode_principal
-from broker.protocol.records.metadata import RemoveDelegationTokenRecord
-from broker.protocol.wire import DecodeError
-from broker.security.delegation_tokens import DelegationToken, token_hmac
-from broker.security.principal import USER
+from common.kafka.protocol.principal import decode_principal
+from common.kafka.protocol.records.metadata import RemoveDelegationTokenRecord
+from common.kafka.protocol.wire import DecodeError
 
 MAX_RENEWERS = 1_000
 INT64_MAX = 2**63 - 1

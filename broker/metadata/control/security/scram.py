@@ -3,25 +3,25 @@
 Each user for itself: with one change of a user refused, nothing of that user changes.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.scram import scram_record
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
-from broker.protocol.records.metadata import RemoveUserScramCredentialRecord
 from broker.security.credentials import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
     SCRAM_MECHANISMS,
     credential_from,
 )
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from common.kafka.protocol.records.metadata import RemoveUserScramCredentialRecord
 
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import re2
 
-from broker.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 
 METRICS, INTERVAL, MATCH = "metrics", "interval.ms", "match"
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = 100, 3_600_000

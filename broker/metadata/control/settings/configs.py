@@ -9,7 +9,6 @@ broker setting is written even if it is unchanged, because that makes the broker
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import TOPIC_SETTINGS, SettingType, format_value
 from broker.metadata.control.leadership.broker_changes import clear_elr
 from broker.metadata.control.limits import duplicates, validate_record_count
@@ -19,22 +18,23 @@ from broker.metadata.control.settings.rules import validate_settings
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
 from broker.metadata.parts.configs import BROKER_RESOURCE, TOPIC_RESOURCE, Resource
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_configs import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from broker.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from broker.protocol.messages.incremental_alter_configs import (
+from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
 )
-from broker.protocol.records.metadata import ConfigRecord
+from common.kafka.protocol.records.metadata import ConfigRecord
 
 R = TypeVar("R", ReplacedResource, AlterConfigsResource)
 A = TypeVar("A", AlterConfigsResourceResponse, IncrementalResourceResponse)

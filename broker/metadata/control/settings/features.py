@@ -5,7 +5,6 @@ See KIP-584, KIP-778, KIP-1022. A level must be supported by this controller, by
 return.
 """
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates
 from broker.metadata.control.settings.min_isr import agree_on_min_isr
 from broker.metadata.control.view import ClusterView, Decision, Moment
@@ -14,14 +13,15 @@ from broker.metadata.features import (
     METADATA_VERSION,
     SUPPORTED_FEATURES,
 )
-from broker.protocol.message import Message
-from broker.protocol.messages.update_features import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from broker.protocol.records.metadata import ClearElrRecord, FeatureLevelRecord
+from common.kafka.protocol.records.metadata import ClearElrRecord, FeatureLevelRecord
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 FIRST_VERSION_WITHOUT_RESULTS = 2

@@ -6,8 +6,8 @@ Each number lies within bounds that the broker sets (`group.consumer.min.*` and 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.share_reset import parse_reset
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 class GroupLimit(NamedTuple):

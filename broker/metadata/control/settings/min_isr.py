@@ -8,11 +8,11 @@ enabled, neither can be undone.
 
 from collections.abc import Iterable
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import ClusterView
 from broker.metadata.parts.configs import BROKER_RESOURCE, CLUSTER_DEFAULT
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import ConfigRecord
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import ConfigRecord
 
 MIN_ISR = "min.insync.replicas"
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates
-from broker.protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
-from broker.protocol.messages.incremental_alter_configs import AlterableConfig
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
+from common.kafka.protocol.messages.incremental_alter_configs import AlterableConfig
 
 SET, DELETE, APPEND, SUBTRACT = range(4)  # AlterConfigOp.OpType
 

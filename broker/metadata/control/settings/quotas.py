@@ -2,28 +2,9 @@
 
 from ipaddress import ip_address
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    AlterClientQuotasResponseEntryData,
-    EntryData,
-    OpData,
-)
-from broker.protocol.messages.describe_client_quotas import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-    EntityData,
-    ValueData,
-)
-from broker.protocol.messages.describe_client_quotas import EntryData as DescribedEntry
-from broker.protocol.records.metadata import ClientQuotaRecord
-from broker.protocol.records.metadata import QuotaEntity as RecordEntity
 from broker.quotas.entities import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -36,6 +17,25 @@ from broker.quotas.entities import (
     QuotaEntity,
     quota_entity,
 )
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+    EntryData,
+    OpData,
+)
+from common.kafka.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    ValueData,
+)
+from common.kafka.protocol.messages.describe_client_quotas import EntryData as DescribedEntry
+from common.kafka.protocol.records.metadata import ClientQuotaRecord
+from common.kafka.protocol.records.metadata import QuotaEntity as RecordEntity
 
 INT64_MAX, INT32_MAX = 2**63 - 1, 2**31 - 1
 MAX_FRACTION = 1e-6

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.metadata.control.settings.client_metrics import validate_client_metrics
 from broker.metadata.control.settings.groups import validate_group, whole_number
@@ -15,6 +14,7 @@ from broker.metadata.parts.configs import (
     Resource,
 )
 from broker.metadata.topic_names import validate_topic_name
+from common.kafka.errors import ErrorCode, KafkaError
 
 
 def validate_settings(view: ClusterView, resource: Resource, wanted: Mapping[str, str]) -> None:

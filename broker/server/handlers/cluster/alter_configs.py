@@ -7,19 +7,6 @@ may name files of this machine.
 from collections.abc import Callable
 from typing import Any
 
-from broker.errors import KafkaError
-from broker.protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
-from broker.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResourceResponse as IncrementalResourceResponse,
-)
-from broker.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.cluster.own_settings import OwnSettings
@@ -28,6 +15,19 @@ from broker.server.handlers.cluster.forward import VISIBLE_TIMEOUT_MS, Forward
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partitions
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from common.kafka.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from common.kafka.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 Request = AlterConfigsRequest | IncrementalAlterConfigsRequest
 Response = AlterConfigsResponse | IncrementalAlterConfigsResponse

@@ -5,20 +5,20 @@ The answer says that the move has begun; DescribeLogDirs shows how far it is.
 
 from functools import partial
 
-from broker.errors import ErrorCode, KafkaError
 from broker.model import TopicPartition
-from broker.protocol.messages.alter_replica_log_dirs import (
-    AlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopicResult,
-)
 from broker.server.cluster.repeated import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
 from broker.server.replication.partitions import Partitions
 from broker.server.storage.failures import StorageFailures
 from broker.server.storage.mover import Mover
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 
 
 class AlterReplicaLogDirs:

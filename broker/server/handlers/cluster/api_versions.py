@@ -9,20 +9,20 @@ import re
 from collections.abc import Collection
 from sys import intern
 
-from broker.errors import ErrorCode
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.messages.api_versions import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
+from broker.server.network.connection import Connection
+from broker.server.network.dispatch import RequestContext
+from broker.server.telemetry.client_telemetry import ClientTelemetry
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
-from broker.server.network.connection import Connection
-from broker.server.network.dispatch import RequestContext
-from broker.server.telemetry.client_telemetry import ClientTelemetry
 
 FIRST_VERSION_WITH_FEATURES = 3
 FIRST_VERSION_WITH_LEVEL_ZERO = 4

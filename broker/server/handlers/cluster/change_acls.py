@@ -2,13 +2,13 @@
 
 from broker.config.broker_config import BrokerConfig
 from broker.metadata.control.refusals import refuse
-from broker.protocol.messages.create_acls import CreateAclsRequest
-from broker.protocol.messages.delete_acls import DeleteAclsRequest
 from broker.server.cluster.described_security import NO_AUTHORIZER
 from broker.server.cluster.metadata_quorum import AskController
 from broker.server.handlers.cluster.forward import DEFAULT_TIMEOUT_MS
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
+from common.kafka.protocol.messages.create_acls import CreateAclsRequest
+from common.kafka.protocol.messages.delete_acls import DeleteAclsRequest
 
 
 class ChangeAcls:

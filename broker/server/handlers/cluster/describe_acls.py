@@ -1,10 +1,10 @@
 """DescribeAcls (key 29), versions 0-3: the access rules that match a filter (KIP-140)."""
 
 from broker.config.broker_config import BrokerConfig
-from broker.protocol.messages.describe_acls import DescribeAclsRequest
 from broker.server.cluster.described_security import described_acls
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, RequestContext
+from common.kafka.protocol.messages.describe_acls import DescribeAclsRequest
 
 
 class DescribeAcls:

@@ -4,16 +4,16 @@ v2 can include fenced brokers (KIP-1073).
 """
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import address_of, controller_id
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import RequestContext
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 BROKERS = 1
 CONTROLLERS = 2

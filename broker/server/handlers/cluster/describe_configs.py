@@ -3,12 +3,12 @@
 v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
 """
 
-from broker.protocol.messages.describe_configs import DescribeConfigsRequest
 from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.settings_descriptions import SettingsDescriptions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.describe_configs import DescribeConfigsRequest
 
 
 class DescribeConfigs:

@@ -1,10 +1,10 @@
 """DescribeDelegationToken (key 41), versions 1-3: the tokens of some users (KIP-48)."""
 
 from broker.config.broker_config import BrokerConfig
-from broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from broker.server.cluster.delegation_tokens import described, refusal
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, RequestContext
+from common.kafka.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
 
 
 class DescribeDelegationToken:

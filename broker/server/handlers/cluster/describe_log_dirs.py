@@ -3,20 +3,20 @@
 import shutil
 from collections import defaultdict
 
-from broker.errors import ErrorCode
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import LogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
-from broker.protocol.messages.describe_log_dirs import (
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import ITEMS_PER_STEP, Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import ITEMS_PER_STEP, Steps
 
 UNKNOWN_BYTES = -1
 

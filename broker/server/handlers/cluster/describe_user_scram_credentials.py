@@ -3,12 +3,12 @@
 The answer has neither salts nor keys.
 """
 
-from broker.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-)
 from broker.server.cluster.described_security import described_credentials
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Answer, RequestContext
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
 
 
 class DescribeUserScramCredentials:

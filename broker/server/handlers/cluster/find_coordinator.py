@@ -8,13 +8,7 @@ adds share-partitions (KIP-932), for other brokers.
 from functools import partial
 
 from broker.coordinator.partitioning import partition_for
-from broker.errors import ErrorCode
 from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from broker.protocol.messages.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import find_live
 from broker.server.cluster.departures import Departures
@@ -22,6 +16,12 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.share_states import coordinator_key, parse_coordinator_key
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 
 GROUP, TRANSACTION, SHARE = range(3)
 TOPICS = {

@@ -6,19 +6,19 @@ client's next request to this broker finds it.
 
 from collections.abc import Callable
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-)
-from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from broker.protocol.messages.delete_topics import DeleteTopicsResponse
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partitions
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from common.kafka.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsResponse
 
 DEFAULT_TIMEOUT_MS = 30_000
 MAX_TIMEOUT_MS = 300_000

@@ -1,15 +1,15 @@
 """CreateDelegationToken (key 38), RenewDelegationToken (39), ExpireDelegationToken (40): KIP-48."""
 
 from broker.config.broker_config import BrokerConfig
-from broker.protocol.message import Message
-from broker.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
-from broker.protocol.messages.envelope import EnvelopeResponse
 from broker.server.cluster.delegation_tokens import enveloped, opened, refusal
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.handlers.cluster.forward import DEFAULT_TIMEOUT_MS, VISIBLE_TIMEOUT_MS
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
+from common.kafka.protocol.messages.envelope import EnvelopeResponse
 
 
 class ForwardToken:

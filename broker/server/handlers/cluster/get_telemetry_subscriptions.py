@@ -1,15 +1,15 @@
 """GetTelemetrySubscriptions (key 71), version 0: the metrics that a client shall push (KIP-714)."""
 
 from broker.log.checkpoints import encode_uuid
-from broker.protocol.messages.get_telemetry_subscriptions import (
-    GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse,
-)
 from broker.records.compression import Codec
 from broker.server.clock import random_uuid
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.telemetry.client_telemetry import ClientTelemetry
 from broker.telemetry.client_instances import ZERO_ID
+from common.kafka.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 
 ACCEPTED_COMPRESSION = [Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY]
 

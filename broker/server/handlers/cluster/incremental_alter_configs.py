@@ -4,13 +4,6 @@ Every other setting is changed as by AlterConfigs (`alter_configs.py`). A reques
 answered for the log levels only: clients send log levels to their broker, in a separate request.
 """
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from broker.server.cluster.log_levels import Author, alter_loggers
 from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
 from broker.server.cluster.metadata_waits import MetadataWaits
@@ -21,6 +14,13 @@ from broker.server.handlers.cluster.alter_configs import AlterConfigs
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partitions
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 
 class IncrementalAlterConfigs:

@@ -3,15 +3,15 @@
 Version 0 asks for client metrics subscriptions only.
 """
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.list_config_resources import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from broker.server.network.dispatch import RequestContext
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from broker.server.network.dispatch import RequestContext
 
 FIRST_VERSION_WITH_TYPES = 1
 KNOWN_TYPES = {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}

@@ -1,12 +1,15 @@
 """PushTelemetry (key 72), version 0: the metrics of a client (KIP-714)."""
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from broker.server.handlers.cluster.get_telemetry_subscriptions import client_attributes
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.telemetry.client_telemetry import ClientTelemetry
 from broker.telemetry.client_instances import RESERVED_IDS, Push
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.push_telemetry import (
+    PushTelemetryRequest,
+    PushTelemetryResponse,
+)
 
 
 class PushTelemetry:

@@ -1,11 +1,11 @@
 """SaslAuthenticate (key 36), versions 0-2, on a listener without SASL: see `sasl_handshake.py`."""
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.sasl_authenticate import (
+from broker.server.network.dispatch import Answer, RequestContext
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
-from broker.server.network.dispatch import Answer, RequestContext
 
 
 class SaslAuthenticate:

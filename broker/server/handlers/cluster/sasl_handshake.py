@@ -3,9 +3,12 @@
 On a listener with SASL the request is answered before the dispatcher (`network/authentication.py`).
 """
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from broker.server.network.dispatch import Answer, RequestContext
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 
 class SaslHandshake:

@@ -15,15 +15,6 @@ from collections.abc import Iterable
 from itertools import islice
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-)
 from broker.replication.fetch_session.session import FetchSession
 from broker.replication.fetch_session.session_cache import MAX_PARTITIONS, FetchSessionCache
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
@@ -37,6 +28,15 @@ from broker.server.network.later import Steps
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches, answer_followers
 from broker.server.replication.resting import SessionRest
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
 
 FIRST_VERSION_WITH_LEADERS = 16
 PARTITIONS_AT_ONCE = 64

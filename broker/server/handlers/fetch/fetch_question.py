@@ -5,10 +5,10 @@ There is one object per request, and none per partition, because one is made for
 
 from collections.abc import Callable, Sequence
 
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, ReplicaState
 from broker.replication.fetch_session.session import FetchSession
 from broker.server.network.dispatch import RequestContext
 from broker.server.replication.resting import SessionRest
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, ReplicaState
 
 FIRST_VERSION_FROM_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13

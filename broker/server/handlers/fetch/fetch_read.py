@@ -11,17 +11,9 @@ request waits as if the partition had no records, and its other partitions are r
 
 from collections.abc import Iterable
 
-from broker.errors import KafkaError
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
 from broker.log.partition_log import PartitionLog
 from broker.model import OffsetAndEpoch
-from broker.protocol.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchPartition,
-    PartitionData,
-    ReplicaState,
-)
 from broker.replication.divergence import find_divergence
 from broker.replication.fencing import validate_leader_epoch
 from broker.replication.fetch_session.session import SessionPartition
@@ -32,6 +24,14 @@ from broker.server.handlers.fetch.fetch_question import Asked, Key, Question, Ra
 from broker.server.network.later import ITEMS_PER_STEP, Steps
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.partitions import FollowerPosition, Leader, Partition
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchPartition,
+    PartitionData,
+    ReplicaState,
+)
 
 
 class FetchRead:

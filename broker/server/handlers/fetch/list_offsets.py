@@ -7,9 +7,15 @@ pending upload (KIP-1023).
 
 from collections import Counter
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.partition_log import PartitionLog
-from broker.protocol.messages.list_offsets import (
+from broker.replication.fencing import validate_leader_epoch
+from broker.server.cluster.repeated import distinct, merged
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+from broker.server.replication.partitions import Leader, Partitions
+from broker.server.storage.failures import StorageFailures
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -17,12 +23,6 @@ from broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from broker.replication.fencing import validate_leader_epoch
-from broker.server.cluster.repeated import distinct, merged
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps
-from broker.server.replication.partitions import Leader, Partitions
-from broker.server.storage.failures import StorageFailures
 
 Answered = ListOffsetsPartitionResponse
 

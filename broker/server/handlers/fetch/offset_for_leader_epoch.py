@@ -2,18 +2,18 @@
 
 from functools import partial
 
-from broker.errors import KafkaError
-from broker.protocol.messages.offset_for_leader_epoch import (
+from broker.replication.fencing import validate_leader_epoch
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps, each
+from broker.server.replication.partitions import Partitions
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from broker.replication.fencing import validate_leader_epoch
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps, each
-from broker.server.replication.partitions import Partitions
 
 
 class OffsetForLeaderEpoch:

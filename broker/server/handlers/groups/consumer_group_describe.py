@@ -1,15 +1,15 @@
 """ConsumerGroupDescribe (key 69), versions 0-1: epochs and members of consumer groups (KIP-848)."""
 
 from broker.coordinator.group.shard import GroupShard
-from broker.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-)
 from broker.server.coordinators.groups import Groups
 from broker.server.handlers.described_groups import described_groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
 
 
 class ConsumerGroupDescribe:

@@ -4,10 +4,10 @@ v1 lets the client choose its member id (KIP-1082) and subscribe to a pattern. A
 waits: its answer has the next step of the member, and later heartbeats get the others.
 """
 
-from broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 class ConsumerGroupHeartbeat:

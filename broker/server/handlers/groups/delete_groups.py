@@ -3,17 +3,17 @@
 from functools import partial
 
 from broker.coordinator.share_group.offsets import Plan, begin_to_delete_group
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.share_state_calls import Results, ShareStateCalls, divided
 from broker.server.handlers.share_groups.plans import ask
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 
 
 class DeleteGroups:

@@ -2,16 +2,16 @@
 
 from functools import partial
 
-from broker.errors import KafkaError
-from broker.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 from broker.server.cluster import authorized_operations
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each, happened
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 
 
 class DescribeGroups:

@@ -1,10 +1,10 @@
 """Heartbeat (key 12), versions 0-4: stay a member, and learn of a rebalance."""
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 class Heartbeat:

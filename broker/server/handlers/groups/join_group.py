@@ -4,10 +4,10 @@ v4 sends a new member away with an id of its own first (KIP-394), v5 adds static
 The answer waits until the generation is complete.
 """
 
-from broker.protocol.messages.join_group import JoinGroupRequest
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.join_group import JoinGroupRequest
 
 
 class JoinGroup:

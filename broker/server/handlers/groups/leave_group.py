@@ -3,16 +3,16 @@
 A request with very many members is split into parts, as for OffsetCommit (`parts`).
 """
 
-from broker.protocol.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-)
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import MAX_ENTRIES_AT_ONCE
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 
 
 class LeaveGroup:

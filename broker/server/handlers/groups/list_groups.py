@@ -8,11 +8,15 @@ from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE, listed_group
-from broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from broker.server.cluster.repeated import distinct
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
+from common.kafka.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 
 STATES = frozenset(state.value.lower() for state in (*GroupState, *ConsumerGroupState))
 TYPES = frozenset({CLASSIC_GROUP_TYPE, CONSUMER_GROUP_TYPE})

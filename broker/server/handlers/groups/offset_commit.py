@@ -7,8 +7,14 @@ These are one batch, or, if there are more than MAX_ENTRIES_AT_ONCE, one for eac
 
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.offset_commit import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.parts import joined, parts_of
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, happened
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -16,12 +22,6 @@ from broker.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.topic_references import resolve_topic
-from broker.server.coordinators.groups import Groups
-from broker.server.coordinators.parts import joined, parts_of
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps, happened
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 

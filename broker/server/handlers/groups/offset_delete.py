@@ -4,8 +4,13 @@ Very many offsets are deleted in parts (`parts`); the refusal of a part is the w
 although other parts may be done.
 """
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.offset_delete import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.parts import joined, parts_of
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
@@ -13,11 +18,6 @@ from broker.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.groups import Groups
-from broker.server.coordinators.parts import joined, parts_of
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps
 
 
 class OffsetDelete:

@@ -9,8 +9,15 @@ shard answers that there are very many.
 from collections.abc import Iterator
 
 from broker.coordinator.group.offsets import OffsetsByTopic
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.offset_fetch import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.repeated import distinct
+from broker.server.cluster.topic_references import resolve_topic
+from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.parts import joined, parts_of
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, each, happened
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -19,14 +26,7 @@ from broker.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from broker.protocol.wire import ZERO_UUID
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import distinct
-from broker.server.cluster.topic_references import resolve_topic
-from broker.server.coordinators.groups import Groups
-from broker.server.coordinators.parts import joined, parts_of
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps, each, happened
+from common.kafka.protocol.wire import ZERO_UUID
 
 FIRST_VERSION_WITH_MANY_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2

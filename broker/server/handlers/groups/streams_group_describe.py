@@ -1,15 +1,15 @@
 """StreamsGroupDescribe (key 89), version 0: topology and members of streams groups (KIP-1071)."""
 
 from broker.coordinator.group.shard import GroupShard
-from broker.protocol.messages.streams_group_describe import (
-    DescribedGroup,
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-)
 from broker.server.coordinators.groups import Groups
 from broker.server.handlers.described_groups import described_groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.streams_group_describe import (
+    DescribedGroup,
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 
 
 class StreamsGroupDescribe:

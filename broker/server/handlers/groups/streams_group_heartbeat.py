@@ -8,11 +8,6 @@ from collections.abc import Iterable
 
 from broker.coordinator.streams_group.configured_topology import InternalTopic, StatusCode
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
-from broker.protocol.messages.streams_group_heartbeat import (
-    Status,
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-)
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC
 from broker.server.authorization.guard import Guard
@@ -20,6 +15,11 @@ from broker.server.cluster.internal_topics import InternalTopics
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.streams_group_heartbeat import (
+    Status,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 
 TOLD_ERRORS = 3
 INTERVALS_OF_ERRORS = 2

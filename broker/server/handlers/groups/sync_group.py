@@ -1,9 +1,9 @@
 """SyncGroup (key 14), versions 0-5: hand in the leader's assignment, or wait for one's own."""
 
-from broker.protocol.messages.sync_group import SyncGroupRequest
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.sync_group import SyncGroupRequest
 
 
 class SyncGroup:

@@ -21,22 +21,10 @@ from functools import partial
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, InvalidRecordsError, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.metadata.topic_names import INTERNAL_TOPICS
 from broker.model import TopicPartition
-from broker.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
-)
 from broker.records.compression import limit_for
 from broker.records.errors import TooMuchAtOnce
 from broker.records.validation import UnpackBudget
@@ -58,6 +46,18 @@ from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Partition
 from broker.server.storage.large_batches import LargeBatches
+from common.kafka.errors import ErrorCode, InvalidRecordsError, KafkaError
+from common.kafka.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
 
 log = logging.getLogger("millstream.produce")
 

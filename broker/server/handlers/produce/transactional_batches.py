@@ -9,7 +9,6 @@ the same broker again.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.producers.verification import TransactionAppend
 from broker.model import TopicPartition
 from broker.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
@@ -20,6 +19,7 @@ from broker.server.coordinators.transaction_verifier import (
     Wish,
 )
 from broker.server.network.later import ITEMS_PER_STEP, Steps
+from common.kafka.errors import ErrorCode, KafkaError
 
 FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS = 12

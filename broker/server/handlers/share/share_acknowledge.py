@@ -4,14 +4,6 @@ Epoch -1 closes the session, after the acknowledgements: the records that the me
 available again. v2 adds the renewal of locks (KIP-1222).
 """
 
-from broker.protocol.messages.share_acknowledge import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
-    ShareAcknowledgeTopicResponse,
-)
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.handlers.share.leaders import tell_leaders
 from broker.server.network.dispatch import Answer, RequestContext
@@ -20,6 +12,14 @@ from broker.server.share.acknowledging import Acknowledging, Results, batches_in
 from broker.server.share.admission import Admission
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.session import FINAL_EPOCH, PartitionKey
+from common.kafka.protocol.messages.share_acknowledge import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
 
 FIRST_VERSION_WITH_RENEWALS = 2
 

@@ -14,15 +14,6 @@ from collections.abc import Iterable
 from itertools import chain
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.share_fetch import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareFetchableTopicResponse,
-    ShareFetchRequest,
-    ShareFetchResponse,
-)
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
 from broker.server.handlers.share.leaders import tell_leaders
 from broker.server.handlers.share.share_read import ShareRead, Wanted
@@ -43,6 +34,15 @@ from broker.server.share.parked_share_fetch import ParkedShareFetch
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Demand
 from broker.share.session import FINAL_EPOCH, FIRST_EPOCH, PartitionKey, SessionKey, ShareSession
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 ACQUIRE_MODES = frozenset({BATCH_OPTIMIZED, RECORD_LIMIT})

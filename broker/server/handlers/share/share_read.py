@@ -7,8 +7,6 @@ read and acquired in one step, so no other fetch comes between.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.share_fetch import AcquiredRecords, PartitionData
 from broker.records.errors import CorruptBatch
 from broker.server.clock import monotonic_seconds
 from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
@@ -19,6 +17,8 @@ from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, LogSlice, Pa
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Acquired, Demand
 from broker.share.session import PartitionKey
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.share_fetch import AcquiredRecords, PartitionData
 
 KNOWN_TO_CLIENTS = frozenset(
     {

@@ -6,11 +6,6 @@ from broker.coordinator.share_group.offsets import (
     complete_initialization,
 )
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestTopic,
-    AlterShareGroupOffsetsResponse,
-)
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.repeated import merged
 from broker.server.coordinators.groups import Groups
@@ -18,6 +13,11 @@ from broker.server.coordinators.share_state_calls import Results, ShareStateCall
 from broker.server.handlers.share_groups.plans import planned
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
 
 
 class AlterShareGroupOffsets:

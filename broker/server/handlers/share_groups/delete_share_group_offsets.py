@@ -5,17 +5,17 @@ from broker.coordinator.share_group.offsets import (
     begin_to_delete_offsets,
     complete_deletion,
 )
-from broker.errors import ErrorCode
-from broker.protocol.messages.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsResponseTopic,
-)
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.share_state_calls import Results, ShareStateCalls, divided
 from broker.server.handlers.share_groups.plans import planned
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
 
 
 class DeleteShareGroupOffsets:

@@ -7,16 +7,6 @@ behind it. It is -1 for a group that has not begun to read, or whose leader does
 
 from broker.coordinator.share_group.offsets import initialized_partitions
 from broker.coordinator.share_state.state import UNINITIALIZED
-from broker.errors import ErrorCode
-from broker.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
-)
-from broker.protocol.messages.read_share_group_state_summary import PartitionResult
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.end_offsets import EndOffset, EndOffsets
 from broker.server.coordinators.groups import Groups
@@ -24,6 +14,16 @@ from broker.server.coordinators.share_state_calls import Place, Results, ShareSt
 from broker.server.handlers.share_groups.plans import ask
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from common.kafka.protocol.messages.read_share_group_state_summary import PartitionResult
 
 Partitions = dict[bytes, tuple[int, ...]]
 

@@ -4,10 +4,10 @@ from typing import TypeVar
 
 from broker.coordinator.group.shard import Handler
 from broker.coordinator.share_group.offsets import Plan
-from broker.errors import KafkaError
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.later import Later, Steps, happened
+from common.kafka.errors import KafkaError
 
 RequestT = TypeVar("RequestT")
 

@@ -1,15 +1,15 @@
 """ShareGroupDescribe (key 77), version 1: epochs and members of share groups (KIP-932)."""
 
 from broker.coordinator.group.shard import GroupShard
-from broker.protocol.messages.share_group_describe import (
-    DescribedGroup,
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-)
 from broker.server.coordinators.groups import Groups
 from broker.server.handlers.described_groups import described_groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 
 
 class ShareGroupDescribe:

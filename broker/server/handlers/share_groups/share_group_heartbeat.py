@@ -3,11 +3,11 @@
 from collections.abc import Generator
 
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.coordinators.groups import Groups
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 JOIN_EPOCH = 0
 

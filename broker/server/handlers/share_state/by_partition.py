@@ -9,10 +9,10 @@ from broker.coordinator.output import Instant, Output, Token
 from broker.coordinator.share_state.refusals import PartitionResult, refused_partition
 from broker.coordinator.share_state.shard import ShareStateShard
 from broker.coordinator.share_state.state import SharePartitionKey
-from broker.errors import KafkaError
 from broker.server.coordinators.share_states import ShareStates
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
+from common.kafka.errors import KafkaError
 
 Ask = Callable[[ShareStateShard, Token, SharePartitionKey, Any, Instant], Output]
 """A request of a shard about one share-partition."""

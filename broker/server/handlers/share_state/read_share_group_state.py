@@ -1,16 +1,16 @@
 """ReadShareGroupState (key 84), version 0: read the state of share-partitions (KIP-932)."""
 
 from broker.coordinator.share_state.shard import ShareStateShard
-from broker.protocol.messages.read_share_group_state import (
+from broker.server.coordinators.share_states import ShareStates
+from broker.server.handlers.share_state.by_partition import ByPartition
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+from common.kafka.protocol.messages.read_share_group_state import (
     PartitionResult,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
 )
-from broker.server.coordinators.share_states import ShareStates
-from broker.server.handlers.share_state.by_partition import ByPartition
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps
 
 
 class ReadShareGroupState:

@@ -1,16 +1,16 @@
 """ReadShareGroupStateSummary (key 87), versions 0-1: where share-partitions are (KIP-932)."""
 
 from broker.coordinator.share_state.shard import ShareStateShard
-from broker.protocol.messages.read_share_group_state_summary import (
+from broker.server.coordinators.share_states import ShareStates
+from broker.server.handlers.share_state.by_partition import ByPartition
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps
+from common.kafka.protocol.messages.read_share_group_state_summary import (
     PartitionResult,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
     ReadStateSummaryResult,
 )
-from broker.server.coordinators.share_states import ShareStates
-from broker.server.handlers.share_state.by_partition import ByPartition
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps
 
 
 class ReadShareGroupStateSummary:

@@ -8,8 +8,14 @@ replicas still delete the records.
 from functools import partial
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.delete_records import (
+from broker.server.cluster.repeated import merged
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, each
+from broker.server.replication.parked_writes import ParkedWrites
+from broker.server.replication.partitions import Partition, Partitions
+from broker.server.storage.failures import StorageFailures
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -17,12 +23,6 @@ from broker.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from broker.server.cluster.repeated import merged
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps, each
-from broker.server.replication.parked_writes import ParkedWrites
-from broker.server.replication.partitions import Partition, Partitions
-from broker.server.storage.failures import StorageFailures
 
 UP_TO_HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

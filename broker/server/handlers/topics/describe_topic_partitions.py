@@ -2,10 +2,15 @@
 
 from bisect import bisect_left
 
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
-from broker.protocol.messages.describe_topic_partitions import (
+from broker.server.cluster import authorized_operations
+from broker.server.cluster.cluster_view import offline_replicas
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import ITEMS_PER_STEP, Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -13,11 +18,6 @@ from broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from broker.server.cluster import authorized_operations
-from broker.server.cluster.cluster_view import offline_replicas
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import ITEMS_PER_STEP, Steps
 
 MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 

@@ -9,18 +9,8 @@ from functools import partial
 from itertools import islice
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
-from broker.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from broker.protocol.wire import ZERO_UUID
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
@@ -29,6 +19,16 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.repeated import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import ITEMS_PER_STEP, Steps, each
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from common.kafka.protocol.wire import ZERO_UUID
 
 FIRST_VERSION_BY_ID = 12
 TOPICS_PER_STEP = 8

@@ -4,18 +4,18 @@ It adds the group's partition of the offsets topic, which gets a marker like any
 """
 
 from broker.coordinator.partitioning import partition_for
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.model import TopicPartition
-from broker.protocol.messages.add_offsets_to_txn import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-)
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
 
 
 class AddOffsetsToTxn:

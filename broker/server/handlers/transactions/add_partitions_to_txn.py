@@ -10,8 +10,13 @@ from functools import partial
 
 from broker.coordinator.output import RequestContext as ShardContext
 from broker.coordinator.transaction.add_partitions import told_in
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.add_partitions_to_txn import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.cluster.repeated import merged
+from broker.server.coordinators.transactions import Transactions
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, all_values, each, happened
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -20,11 +25,6 @@ from broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import merged
-from broker.server.coordinators.transactions import Transactions
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps, all_values, each, happened
 
 FIRST_VERSION_WITH_MANY = 4
 

@@ -2,8 +2,12 @@
 
 from functools import partial
 
-from broker.errors import KafkaError
-from broker.protocol.messages.describe_producers import (
+from broker.server.cluster.repeated import merged
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Steps, each
+from broker.server.replication.partitions import Partitions
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
@@ -11,10 +15,6 @@ from broker.protocol.messages.describe_producers import (
     TopicRequest,
     TopicResponse,
 )
-from broker.server.cluster.repeated import merged
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps, each
-from broker.server.replication.partitions import Partitions
 
 
 class DescribeProducers:

@@ -2,15 +2,15 @@
 
 from functools import partial
 
-from broker.errors import KafkaError
-from broker.protocol.messages.describe_transactions import (
+from broker.server.coordinators.transactions import Transactions
+from broker.server.network.dispatch import Answer, RequestContext
+from broker.server.network.later import Later, Steps, all_values, each, happened
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     TransactionState,
 )
-from broker.server.coordinators.transactions import Transactions
-from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Later, Steps, all_values, each, happened
 
 
 class DescribeTransactions:

@@ -9,11 +9,11 @@ broker therefore answers v5 when the markers are written, or after `COMPLETE_MS`
 longer: some partition then has no leader, and a producer need not wait for it.
 """
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
 COMPLETE_MS = 100

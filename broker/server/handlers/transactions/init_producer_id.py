@@ -4,12 +4,15 @@ v3 lets a producer ask for a higher epoch of the id it has (KIP-360), v4 knows P
 (KIP-588). Version 6, with two-phase commit, is not stable in Kafka 4.3 and not served (KIP-939).
 """
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 
 NO_ID = -1
 

@@ -7,14 +7,14 @@ from broker.coordinator.consumer_group.regex import Matching, compiled
 from broker.coordinator.transaction.describe import TransactionFilter, listed
 from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transaction.transaction import Transaction
-from broker.protocol.messages.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
 from broker.server.clock import Clock
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each
+from common.kafka.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 
 STATES = {state.value: state for state in TransactionState}
 TRANSACTIONS_PER_STEP = 1_000

@@ -9,15 +9,6 @@ partitions are committed in parts (`parts`).
 
 from collections.abc import Callable
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
 from broker.records.header import NO_SEQUENCE
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
@@ -32,6 +23,15 @@ from broker.server.coordinators.transaction_verifier import (
 )
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 FIRST_VERSION_WITH_LOADING = 2
 FIRST_VERSION_WITH_ABORTABLE = 4

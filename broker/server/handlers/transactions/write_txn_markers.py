@@ -11,18 +11,9 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.coordinator.output import EndOfTransaction
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import AppendOrigin
 from broker.log.producers.verification import TransactionAppend
 from broker.metadata.topic_names import CONSUMER_OFFSETS
-from broker.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 from broker.records.control import EndMarker, build_end_marker
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups
@@ -31,6 +22,15 @@ from broker.server.network.later import Later, Steps
 from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import Leader, Partition
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 ALL_IN_SYNC_REPLICAS = -1
 PATIENCE_MS = 2_000

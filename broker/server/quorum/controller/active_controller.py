@@ -17,10 +17,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, Protocol
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import Decision, DecisionSteps, Moment
-from broker.protocol.message import Message
 from broker.raft.config import NEVER_MS
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
 
 log = logging.getLogger("millstream.controller")
 

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.message import Message, Struct
-from broker.protocol.messages.add_raft_voter import AddRaftVoterResponse
-from broker.protocol.messages.describe_quorum import DescribeQuorumResponse
-from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from broker.server.network.client_connection import ClientConnection, ClientSettings
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message, Struct
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from common.kafka.protocol.messages.describe_quorum import DescribeQuorumResponse
+from common.kafka.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 
 OnResponse = Callable[[Message], None]
 Refuse = Callable[[Message, int, KafkaError], Message]

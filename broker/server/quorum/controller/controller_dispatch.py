@@ -11,35 +11,9 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.metadata.controller import CONTROLLER_APIS
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.model import plain_address
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import (
-    DecodeError,
-    RequestHeader,
-    UnsupportedVersion,
-    begin_request,
-    response_frame,
-)
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import (
-    ApiVersion,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.describe_acls import DescribeAclsRequest
-from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.protocol.messages.describe_configs import DescribeConfigsRequest
-from broker.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
-from broker.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-)
-from broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from broker.protocol.principal import decode_principal
 from broker.security.authorizer import Requester
 from broker.server.authorization.guard import Guard
 from broker.server.authorization.table import CHECKS
@@ -66,6 +40,32 @@ from broker.server.network.later import Later, Steps
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
 from broker.server.quorum.controller.controller_channel import is_elsewhere
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import (
+    DecodeError,
+    RequestHeader,
+    UnsupportedVersion,
+    begin_request,
+    response_frame,
+)
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.describe_acls import DescribeAclsRequest
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterRequest
+from common.kafka.protocol.messages.describe_configs import DescribeConfigsRequest
+from common.kafka.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
+from common.kafka.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from common.kafka.protocol.principal import decode_principal
 
 log = logging.getLogger("millstream.controller.dispatch")
 

@@ -10,16 +10,16 @@ import logging
 from collections.abc import Callable, Mapping
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.message import Message
-from broker.protocol.messages.controller_registration import (
+from broker.server.cluster.metadata_quorum import AskController
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     Feature,
     Listener,
 )
-from broker.server.cluster.metadata_quorum import AskController
 
 log = logging.getLogger("millstream.controller.registration")
 

@@ -5,17 +5,17 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import list_default, validate_dynamic_settings
-from broker.errors import KafkaError
 from broker.log.storage import Storage
 from broker.metadata.controller import Controller, ControllerConfig, refuse
 from broker.metadata.image import MetadataImage
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import CreatableTopicConfigs
 from broker.raft.node import RaftNode
 from broker.server.clock import Random
 from broker.server.cluster.described_configs import describe_topic
 from broker.server.quorum.controller.active_controller import ControllerLike
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import CreatableTopicConfigs
 
 
 class ControllerRules(NamedTuple):

@@ -9,13 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.describe_cluster import (
+from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
+from broker.raft.node import RaftNode
+from broker.raft.progress import ReplicaProgress
+from broker.raft.voter_set import ReplicaKey, VoterSet
+from broker.server.clock import Clock
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from broker.protocol.messages.describe_quorum import (
+from common.kafka.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
@@ -24,12 +29,7 @@ from broker.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
-from broker.protocol.wire import ZERO_UUID
-from broker.raft.config import METADATA_PARTITION, METADATA_TOPIC
-from broker.raft.node import RaftNode
-from broker.raft.progress import ReplicaProgress
-from broker.raft.voter_set import ReplicaKey, VoterSet
-from broker.server.clock import Clock
+from common.kafka.protocol.wire import ZERO_UUID
 
 CONTROLLERS = 2  # an endpoint type of DescribeCluster
 FIRST_VERSION_WITH_ENDPOINTS = 2  # of DescribeQuorum (KIP-853)

@@ -8,18 +8,18 @@ voters. The answer is sent when that record is committed.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.settings.features import UPGRADE, update_failed
 from broker.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
-from broker.protocol.message import Message
-from broker.protocol.messages.update_features import (
+from broker.server.quorum.controller.active_controller import OnResponse
+from broker.server.quorum.raft.raft_shell import RaftShell
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from broker.server.quorum.controller.active_controller import OnResponse
-from broker.server.quorum.raft.raft_shell import RaftShell
 
 FIRST_VERSION_WITHOUT_RESULTS = 2
 

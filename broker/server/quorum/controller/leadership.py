@@ -9,15 +9,8 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import Moment
 from broker.metadata.image import MetadataImage
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
-from broker.protocol.messages.update_features import UpdateFeaturesRequest
 from broker.raft.config import NEVER_MS
 from broker.raft.output import LeaderChange
 from broker.server.clock import Clock
@@ -28,6 +21,13 @@ from broker.server.quorum.controller.failure_probe import FailureProbe
 from broker.server.quorum.controller.kraft_upgrade import KraftUpgrade, names_kraft_version
 from broker.server.quorum.metadata_batches import batch_in_steps
 from broker.server.quorum.raft.raft_shell import RaftShell
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from common.kafka.protocol.messages.update_features import UpdateFeaturesRequest
 
 
 class Leadership:

@@ -15,14 +15,14 @@ from contextlib import contextmanager, suppress
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
-from broker.protocol.wire import DecodeError
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.control import control_type
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_control_batch, snapshot_values
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.wire import DecodeError
 
 log = logging.getLogger("millstream.quorum.log")
 

@@ -12,10 +12,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.message import Message
 from broker.raft.output import Envelope
 from broker.server.network.client_connection import ClientConnection, ClientSettings
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.message import Message
 
 log = logging.getLogger("millstream.quorum.peers")
 

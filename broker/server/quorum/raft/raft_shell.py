@@ -13,17 +13,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from broker.errors import ErrorCode
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage
 from broker.model import OffsetAndEpoch
-from broker.protocol.message import Message
-from broker.protocol.messages.add_raft_voter import AddRaftVoterResponse
-from broker.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
-from broker.protocol.messages.fetch import FetchRequest, FetchResponse
-from broker.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
-from broker.protocol.messages.vote import VoteRequest
-from broker.protocol.records.metadata import decode_metadata_record
 from broker.raft.config import RaftConfig
 from broker.raft.messages import RaftResponse, partition_of, replica_id_of
 from broker.raft.node import RaftNode
@@ -37,6 +29,14 @@ from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from common.kafka.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse
+from common.kafka.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
+from common.kafka.protocol.messages.vote import VoteRequest
+from common.kafka.protocol.records.metadata import decode_metadata_record
 
 log = logging.getLogger("millstream.quorum.raft")
 

@@ -7,20 +7,20 @@ count from 0 within the snapshot.
 
 from collections.abc import Iterator, Sequence
 
-from broker.protocol.message import Message
-from broker.protocol.records.quorum import (
-    KRaftVersionRecord,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
-from broker.protocol.structs import encode_struct
 from broker.raft.voter_set import DYNAMIC_VOTERS
 from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.control import ControlType, control_type
 from broker.records.errors import CorruptBatch
 from broker.records.record import NewRecord
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.quorum import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from common.kafka.protocol.structs import encode_struct
 
 RECORDS_PER_BATCH = 500
 

@@ -5,9 +5,13 @@ import pytest
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.output import RequestContext
-from broker.errors import ErrorCode
 from broker.metadata.features import GROUP_VERSION
-from broker.protocol.records.metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.records.metadata import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    RemoveTopicRecord,
+)
 from tests.lib.consumer_group_scenario import ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP
 

@@ -6,15 +6,15 @@ import pytest
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
 from broker.coordinator.group.config import GroupConfig
-from broker.errors import ErrorCode
-from broker.protocol.consumer_protocol import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     decode_assignment,
     encode_assignment,
 )
-from broker.protocol.structs import encode_struct
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.consumer_group_scenario import ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP, Client, protocols
 

@@ -5,15 +5,15 @@ import pytest
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.output import RequestContext
 from broker.coordinator.share_group.config import ShareGroupConfig
-from broker.errors import ErrorCode
 from broker.metadata.features import SHARE_VERSION
-from broker.protocol.messages.join_group import JoinGroupRequest
-from broker.protocol.messages.offset_commit import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.join_group import JoinGroupRequest
+from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from broker.protocol.records.metadata import ConfigRecord, FeatureLevelRecord
+from common.kafka.protocol.records.metadata import ConfigRecord, FeatureLevelRecord
 from tests.lib.consumer_group_scenario import topic_id
 from tests.lib.group_scenario import GROUP, protocols
 from tests.lib.share_group_scenario import ShareScenario

@@ -16,13 +16,13 @@ from broker.coordinator.share_group.offsets import (
     complete_initialization,
     initialized_partitions,
 )
-from broker.errors import ErrorCode
-from broker.protocol.messages.alter_share_group_offsets import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
 )
-from broker.protocol.messages.delete_share_group_offsets import (
+from common.kafka.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )

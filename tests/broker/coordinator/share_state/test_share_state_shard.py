@@ -9,13 +9,13 @@ from broker.coordinator.share_state.config import MAX_FORGOTTEN_AT_ONCE, MAX_SNA
 from broker.coordinator.share_state.records import SNAPSHOT, UPDATE, decode_record
 from broker.coordinator.share_state.refusals import refuse
 from broker.coordinator.share_state.state import SharePartition, SharePartitionKey
-from broker.errors import ErrorCode
-from broker.protocol.messages import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages import (
     initialize_share_group_state,
     read_share_group_state,
     write_share_group_state,
 )
-from broker.protocol.wire import DecodeError
+from common.kafka.protocol.wire import DecodeError
 from tests.lib.share_state_scenario import OTHER_TOPIC, TOPIC, ShareStateScenario
 
 ACKNOWLEDGED, AVAILABLE, ARCHIVED = 2, 0, 4

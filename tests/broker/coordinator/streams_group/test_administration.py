@@ -4,13 +4,13 @@ import pytest
 
 from broker.coordinator.output import RequestContext
 from broker.coordinator.streams_group.member import MemberState
-from broker.errors import ErrorCode
-from broker.protocol.messages.offset_delete import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from broker.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from tests.lib.consumer_group_scenario import topic_id
 from tests.lib.group_scenario import GROUP, Client
 from tests.lib.streams_group_scenario import StreamsScenario

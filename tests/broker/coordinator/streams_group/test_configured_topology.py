@@ -6,8 +6,8 @@ import pytest
 
 from broker.coordinator.streams_group.configured_topology import StatusCode, configure
 from broker.coordinator.streams_group.topology import topology_of, validate_topology
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     CopartitionGroup,
     KeyValue,
     Subtopology,

@@ -5,9 +5,9 @@ import pytest
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.streams_group.config import StreamsGroupConfig
 from broker.coordinator.streams_group.configured_topology import StatusCode
-from broker.errors import ErrorCode
 from broker.metadata.features import STREAMS_VERSION
-from broker.protocol.messages.streams_group_heartbeat import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.streams_group_heartbeat import (
     Endpoint,
     Subtopology,
     TaskIds,
@@ -15,7 +15,7 @@ from broker.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
     Topology,
 )
-from broker.protocol.records.metadata import FeatureLevelRecord
+from common.kafka.protocol.records.metadata import FeatureLevelRecord
 from tests.lib.streams_group_scenario import StreamsScenario, topology
 
 ALL = {("0", 0), ("0", 1), ("1", 0), ("1", 1)}

@@ -6,11 +6,6 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import request_class, response_class
-from broker.protocol.message import Message, Struct
-from broker.protocol.structs import encode_struct
 from broker.security.acls import (
     Acl,
     AclOperation,
@@ -24,6 +19,11 @@ from broker.server.apis import SERVED_APIS
 from broker.server.authorization.access import Access
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, always
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import request_class, response_class
+from common.kafka.protocol.message import Message, Struct
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.protocol_messages import sample
 
 ALICE = Requester("User:alice", "127.0.0.1")

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import request_class, response_class
-from broker.protocol.structs import encode_struct
 from broker.security.authorizer import Authorizer, Requester
 from broker.server.authorization.guard import Guard
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Narrowed, Refused, Verdict
 from broker.server.quorum.controller.controller_dispatch import SERVED_APIS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import request_class, response_class
+from common.kafka.protocol.structs import encode_struct
 from tests.lib.protocol_messages import sample
 
 NODE, ALICE = Requester("User:node", "127.0.0.1"), Requester("User:alice", "127.0.0.1")

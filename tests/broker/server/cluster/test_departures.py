@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.message import Message
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
-from broker.protocol.records.metadata import (
-    BrokerRegistrationChangeRecord,
-    PartitionChangeRecord,
-)
 from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
 from broker.server.cluster.metadata_waits import MetadataWaits
 from broker.server.handlers.cluster import find_coordinator
 from broker.server.handlers.cluster.find_coordinator import FindCoordinator
 from broker.server.handlers.topics.metadata import Metadata
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from common.kafka.protocol.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+)
 from tests.lib.served_replica import TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
 
 FENCED, ALIVE = 1, -1

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from broker.server.cluster.directory_assignments import MAX_PER_TURN, DirectoryAssignments
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from tests.lib.controlled_cluster import ControlledCluster
 
 FIRST, SECOND = b"a" * 16, b"b" * 16

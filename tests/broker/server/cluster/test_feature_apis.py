@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import API_VERSION_RANGES, request_class
 from broker.server.cluster.feature_apis import FEATURE_OF, gated
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import API_VERSION_RANGES, request_class
 from tests.lib.protocol_messages import sample
 
 CONTEXT: Any = None

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from broker.config.security_config import ListenerSecurity, SecurityConfig
-from broker.errors import ErrorCode
 from broker.metadata.delta import MetadataDelta
-from broker.protocol.message import Message
-from broker.protocol.messages.broker_heartbeat import (
+from broker.server.cluster.lifecycle import RETRY_MS, BrokerState, Lifecycle
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from broker.protocol.messages.broker_registration import (
+from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from broker.server.cluster.lifecycle import RETRY_MS, BrokerState, Lifecycle
 
 LEFT_IN_EPOCH = 3
 HEARTBEAT_MS = 2_000

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.incremental_alter_configs import AlterableConfig
 from broker.server.cluster.log_levels import Author, alter_loggers, describe_loggers
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.incremental_alter_configs import AlterableConfig
 
 NAME = "millstream.test_of_levels"
 AUTHOR = Author("opera\ntor", "127.0.0.9", "User:ann")

@@ -4,21 +4,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.coordinator.transaction.markers import SendMarkers
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol.messages.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 from broker.server.coordinators import marker_sender
 from broker.server.coordinators.marker_sender import (
     MAX_BACKOFF_MS,
     MAX_TRANSACTIONS_PER_REQUEST,
     MarkerSender,
     MarkerSenderParts,
+)
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from tests.lib.served_replica import SimulatedLoop
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from broker.server.coordinators.producer_ids import ASK_WHEN_LEFT, ProducerIds
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 
 
 class Controller:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from broker.coordinator.output import CoordinatorRecord, EndOfTransaction, Output, Reply
-from broker.errors import ErrorCode, KafkaError
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.logs import read_batches
 from tests.lib.served_replica import TOPIC, Client, ServedReplica
 

@@ -9,10 +9,10 @@ import pytest
 import uvloop
 
 from broker.coordinator.output import Output, Reply
-from broker.errors import ErrorCode, KafkaError
 from broker.records.build import build_batch
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from common.kafka.errors import ErrorCode, KafkaError
 from tests.lib.served_replica import ServedReplica, SimulatedLoop, fetched
 
 TOPIC = "orders"

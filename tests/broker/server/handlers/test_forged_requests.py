@@ -5,28 +5,28 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import encode_request, request_class
-from broker.protocol.message import Message
-from broker.protocol.messages.fetch import (
+from broker.replication.fetch_session import session_cache
+from broker.server.apis import SERVED_APIS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import encode_request, request_class
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
     ReplicaState,
 )
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.offset_for_leader_epoch import (
+from common.kafka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from broker.replication.fetch_session import session_cache
-from broker.server.apis import SERVED_APIS
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 

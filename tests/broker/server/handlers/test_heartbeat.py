@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.heartbeat import HeartbeatRequest
 from broker.server.handlers.groups.heartbeat import Heartbeat
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
 
 
 class Refusing:

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
 from broker.log.append import Accepted, AppendOrigin, accept_in_steps
 from broker.log.config import LogConfig
-from broker.protocol.framing import encode_request
-from broker.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from broker.records.build import build_batch
 from broker.records.compression import UNPACKED_AT_ONCE_BYTES, Codec
 from broker.records.errors import TooMuchAtOnce
 from broker.server.handlers.produce import produce
 from broker.server.storage import large_batches
 from broker.server.storage.large_batches import LargeBatches
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tests.fuzz.in_process import answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 from tests.lib.logs import NOW_MS, append_of_any_size, at_once, open_log, read_batches

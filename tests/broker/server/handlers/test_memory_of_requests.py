@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import response_class
-from broker.protocol.layout import is_nullable, layout_of
-from broker.protocol.message import Field, Struct
-from broker.protocol.structs import decoder, encoder, encoder_in_pieces
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import response_class
+from common.kafka.protocol.layout import is_nullable, layout_of
+from common.kafka.protocol.message import Field, Struct
+from common.kafka.protocol.structs import decoder, encoder, encoder_in_pieces
 from tests.fuzz.in_process import InProcessNode, in_process_node
 from tests.fuzz.mutations import copied
 from tests.fuzz.valid_requests import APIS, Recorded, valid_requests
@@ -25,7 +25,8 @@ from tests.lib.traced_codecs import codecs_without_lines
 MULTIPLE = 130
 """Times the bytes of request and answer: what a frame may cost while it is decoded and handled. The
 worst has elements of three bytes, each an object with two empty lists: 170 bytes, and as much again
-for whoever sorts them. Every array has a limit (`broker.protocol.array_limits`), so that beside its
+for whoever sorts them. Every array has a limit (`common.kafka.protocol.array_limits`), so that
+beside its
 own bytes no frame costs more than some 100 MB, however large it is."""
 FIXED_BYTES = 1 << 20
 """What any frame may cost: receive buffers of the broker, and of the client here."""

@@ -6,25 +6,7 @@ from typing import Any
 import pytest
 
 from broker.coordinator.group.config import GroupConfig
-from broker.errors import ErrorCode
 from broker.metadata.topic_names import CONSUMER_OFFSETS
-from broker.protocol.message import Message
-from broker.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from broker.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from broker.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
-from broker.protocol.records.metadata import PartitionChangeRecord, PartitionRecord, TopicRecord
 from broker.records.batch import split_batches
 from broker.server.coordinators import parts
 from broker.server.coordinators.groups import Groups
@@ -32,6 +14,28 @@ from broker.server.coordinators.shards import ShardParts
 from broker.server.handlers.groups.offset_fetch import OffsetFetch
 from broker.server.handlers.transactions.txn_offset_commit import TxnOffsetCommit
 from broker.server.handlers.transactions.write_txn_markers import WriteTxnMarkers
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from common.kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from common.kafka.protocol.records.metadata import (
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
 from tests.lib.logs import joined
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
 from tests.lib.served_replica import TOPIC, Context, ServedReplica

@@ -6,30 +6,30 @@ from typing import Any
 import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.protocol.messages.describe_configs import (
+from broker.raft.config import METADATA_TOPIC
+from broker.server.cluster import authorized_operations
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterRequest
+from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from broker.protocol.messages.describe_quorum import (
+from common.kafka.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     PartitionData,
     TopicData,
 )
-from broker.protocol.messages.describe_topic_partitions import (
+from common.kafka.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.raft.config import METADATA_TOPIC
-from broker.server.cluster import authorized_operations
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOPIC, Recorded, valid_request
 

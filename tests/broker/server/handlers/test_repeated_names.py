@@ -6,38 +6,38 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.delete_records import (
+from broker.records.build import build_batch
+from broker.records.validation import MAX_RECORDS_NAMED_AT_FAULT
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from broker.protocol.messages.describe_configs import (
+from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from broker.protocol.messages.describe_groups import DescribeGroupsRequest
-from broker.protocol.messages.describe_producers import (
+from common.kafka.protocol.messages.describe_groups import DescribeGroupsRequest
+from common.kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
 )
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.list_offsets import (
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.build import build_batch
-from broker.records.validation import MAX_RECORDS_NAMED_AT_FAULT
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from broker.protocol.array_limits import DEFAULT_LIMIT, LARGER_LIMITS
-from broker.protocol.framing import encode_request
 from broker.server.network import dispatch, turns
 from broker.server.network.dispatch import Dispatcher
 from broker.server.quorum.controller.active_controller import ActiveController
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
+from common.kafka.protocol.array_limits import DEFAULT_LIMIT, LARGER_LIMITS
+from common.kafka.protocol.framing import encode_request
 from tests.fuzz.in_process import InProcessNode, in_process_node
 from tests.fuzz.many_entries import arrays_of, make_many
 from tests.fuzz.valid_requests import APIS, BROKER, valid_request

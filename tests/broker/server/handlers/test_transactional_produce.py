@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.message import Message
-from broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from broker.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from broker.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
-from broker.protocol.records.metadata import UnregisterBrokerRecord
 from broker.records.build import build_batch
 from broker.server.handlers.fetch.fetch_read import FetchRead
 from broker.server.handlers.transactions.describe_producers import DescribeProducers
 from broker.server.handlers.transactions.write_txn_markers import WriteTxnMarkers
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from common.kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from common.kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from common.kafka.protocol.records.metadata import UnregisterBrokerRecord
 from tests.lib.logs import NOW_MS
 from tests.lib.scripted_coordinator import ScriptedCoordinator, state_topic
 from tests.lib.served_replica import TOPIC, Context, ServedReplica, fetched, produced

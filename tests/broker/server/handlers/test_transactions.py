@@ -7,20 +7,20 @@ import pytest
 
 from broker.coordinator.output import Output
 from broker.coordinator.transaction.shard import TransactionShard
-from broker.errors import ErrorCode
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from broker.protocol.messages.add_partitions_to_txn import (
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from broker.protocol.messages.end_txn import EndTxnRequest
-from broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from broker.protocol.messages.init_producer_id import InitProducerIdRequest
-from broker.protocol.messages.list_transactions import ListTransactionsRequest
+from common.kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from common.kafka.protocol.messages.end_txn import EndTxnRequest
+from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from common.kafka.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 

@@ -6,45 +6,45 @@ import pytest
 
 from broker.coordinator.group import offsets
 from broker.coordinator.group.shard import GroupShard
-from broker.errors import ErrorCode
 from broker.model import TopicPartition
-from broker.protocol import framing
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    TopicRequest,
-)
-from broker.protocol.messages.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from broker.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from broker.protocol.messages.list_groups import ListGroupsRequest
-from broker.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from broker.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from broker.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from broker.protocol.structs import encoder
 from broker.server.coordinators import parts
 from broker.server.handlers.groups import leave_group
 from broker.server.network import connection, turns
 from broker.server.network.later import ITEMS_PER_STEP
 from broker.server.network.turns import Turns
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol import framing
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from common.kafka.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from common.kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from common.kafka.protocol.messages.list_groups import ListGroupsRequest
+from common.kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from common.kafka.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from common.kafka.protocol.structs import encoder
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.metadata import MetadataRequest
-from broker.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from broker.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from broker.security.plain import PlainServer
 from broker.security.sasl_session import SaslSession
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
 from broker.server.network.later import Later
 from broker.server.network.peer import Peer
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.metadata import MetadataRequest
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 RIGHT, WRONG = b"\0alice\0a", b"\0alice\0b"
 HANDSHAKE = SaslHandshakeRequest(mechanism="PLAIN")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.server.network.certificate_names import subject_text
-from millstream.certificates import CertificateAuthority
+from millstream.testing.certificates import CertificateAuthority
 
 # Subjects in DER, and the text of Java 17's X500Principal.getName().
 SUBJECTS = [

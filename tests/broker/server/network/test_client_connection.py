@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import RequestHeader, decode_request, encode_response
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from broker.protocol.messages.vote import (
-    PartitionData,
-    TopicData,
-    VoteRequest,
-    VoteResponse,
-)
 from broker.server.network.client_connection import (
     ClientConnection,
     ClientSettings,
     compute_pause_ms,
+)
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import RequestHeader, decode_request, encode_response
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from common.kafka.protocol.messages.vote import (
+    PartitionData,
+    TopicData,
+    VoteRequest,
+    VoteResponse,
 )
 from tests.lib.quorum_nodes import free_ports, run, until
 

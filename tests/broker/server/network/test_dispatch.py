@@ -9,24 +9,6 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request, encode_response
-from broker.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from broker.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
-from broker.protocol.messages.elect_leaders import (
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-)
 from broker.server.network.dispatch import (
     ENTRIES_AT_ONCE,
     Answer,
@@ -36,6 +18,24 @@ from broker.server.network.dispatch import (
     making,
 )
 from broker.server.network.later import Later, Steps
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request, encode_response
+from common.kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from common.kafka.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from common.kafka.protocol.messages.elect_leaders import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 from tests.broker.server.network.test_connection import connected, run
 
 

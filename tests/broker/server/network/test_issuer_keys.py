@@ -21,7 +21,7 @@ from broker.security.oauthbearer import InvalidToken
 from broker.server.clock import SystemClock
 from broker.server.network import issuer_keys
 from broker.server.network.issuer_keys import IssuerKeys, read_keys
-from millstream.security.fetching import MAX_BYTES
+from common.credentials.fetching import MAX_BYTES
 
 KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("old", "new")}
 

@@ -10,7 +10,7 @@ from broker.config.security_config import ClientSecurity, SecurityProtocol
 from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_client import PlainClient
 from broker.server.network.logins import MAX_WAITING, Begun, WaitingLogin, begin_login
-from millstream.security.tokens import TokenSource
+from common.credentials.tokens import TokenSource
 
 BEGUN = Begun(PlainClient("a", "b"), b"first")
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-import millstream.certificates as certificates_module
+import millstream.testing.certificates as certificates_module
 from broker.config.security_config import SecurityConfig, read_security_config
 from broker.config.values import Values
-from broker.errors import ErrorCode, KafkaError
 from broker.server.network.node_tls import NodeTls
-from millstream.certificates import LOOPBACK, CertificateAuthority, IssuedCertificate
+from common.kafka.errors import ErrorCode, KafkaError
+from millstream.testing.certificates import LOOPBACK, CertificateAuthority, IssuedCertificate
 
 
 @pytest.fixture

@@ -22,14 +22,14 @@ from broker.config.security_config import (
     read_security_config,
 )
 from broker.config.values import Values
-from broker.errors import KafkaError
 from broker.server.network.tls_contexts import (
     CHECK_INTERVAL_SECONDS,
     TlsContexts,
     make_context,
 )
-from millstream.certificates import CertificateAuthority, IssuedCertificate
-from millstream.security.tls import openssl_name
+from common.credentials.tls import openssl_name
+from common.kafka.errors import KafkaError
+from millstream.testing.certificates import CertificateAuthority, IssuedCertificate
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
-from millstream.certificates import CertificateAuthority
+from millstream.testing.certificates import CertificateAuthority
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from broker.metadata.image import MetadataImage
 from broker.model import OffsetAndEpoch
-from broker.protocol.records.metadata import (
+from broker.raft.config import NEVER_MS
+from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.raft.snapshot_format import snapshot_values
+from common.kafka.protocol.records.metadata import (
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
     decode_metadata_record,
 )
-from broker.raft.config import NEVER_MS
-from broker.server.quorum.quorum import Quorum
-from broker.server.quorum.raft.snapshot_format import snapshot_values
 from tests.lib.logs import store_snapshot
 from tests.lib.quorum_nodes import create_topic, open_quorum, run
 

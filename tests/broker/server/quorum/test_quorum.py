@@ -10,27 +10,27 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.message import Message
-from broker.protocol.messages import add_raft_voter
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    Feature,
-    Listener,
-)
-from broker.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.records.metadata import TopicRecord, encode_metadata_record
 from broker.records.build import build_batch
 from broker.server.quorum.metadata_batches import RECORDS_PER_STEP as BATCH_RECORDS_PER_STEP
 from broker.server.quorum.metadata_machine import RECORDS_PER_STEP
 from broker.server.quorum.quorum import MANY_RECORDS, Quorum
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages import add_raft_voter
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from common.kafka.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.records.metadata import TopicRecord, encode_metadata_record
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
     Nodes,

@@ -11,24 +11,24 @@ import pytest
 
 from bench import quotas as measured
 from bench.quota_loads import TOPIC
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import decode_response, encode_request
-from broker.protocol.message import Message
-from broker.protocol.messages.create_partitions import (
+from broker.records.build import build_batch
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import decode_response, encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from broker.protocol.messages.produce import (
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from common.kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from broker.records.build import build_batch
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 

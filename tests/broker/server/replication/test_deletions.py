@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.records.metadata import BrokerRegistrationChangeRecord
 from tests.lib.served_replica import ServedReplica, deleted, epoch_of, fetched
 
 FENCED = 1

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from broker.errors import KafkaError
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.framing import RequestHeader, decode_response, encode_response
-from broker.protocol.message import Message
-from broker.protocol.messages.fetch import FetchResponse
-from broker.protocol.records.metadata import PartitionRecord
 from broker.replication.follower import FetchPosition, FollowerState, PartitionFollower
 from broker.server.handlers.fetch.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.leader_fetcher import LeaderFetcher
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import RequestHeader, decode_response, encode_response
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.fetch import FetchResponse
+from common.kafka.protocol.records.metadata import PartitionRecord
 from tests.lib.served_replica import (
     BROKERS,
     TOPIC,

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.alter_partition import (
+from broker.server.metrics import Metrics
+from broker.server.replication.isr_requests import IsrRequests
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.alter_partition import (
     AlterPartitionResponse,
     PartitionResult,
     TopicResult,
 )
-from broker.server.metrics import Metrics
-from broker.server.replication.isr_requests import IsrRequests
 from tests.lib.served_replica import TOPIC_ID, ServedReplica, epoch_of
 
 

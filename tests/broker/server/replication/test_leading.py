@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode, KafkaError
-from broker.protocol.messages.list_offsets import (
+from broker.server.handlers.fetch import fetch, list_offsets
+from broker.server.handlers.fetch.list_offsets import ListOffsets
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from broker.protocol.records.metadata import BrokerRegistrationChangeRecord
-from broker.server.handlers.fetch import fetch, list_offsets
-from broker.server.handlers.fetch.list_offsets import ListOffsets
+from common.kafka.protocol.records.metadata import BrokerRegistrationChangeRecord
 from tests.lib.logs import NOW_MS, last_of
 from tests.lib.served_replica import (
     LISTENER,

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode, KafkaError
 from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.metadata.image import MetadataImage
 from broker.model import TopicPartition
-from broker.protocol.message import Message
-from broker.protocol.records.metadata import (
+from broker.records.build import build_batch
+from broker.server.replication.file_steps import AT_ONCE, PER_TURN
+from broker.server.replication.partitions import Partitions
+from broker.server.replication.replicas import Replicas
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.records.metadata import (
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from broker.records.build import build_batch
-from broker.server.replication.file_steps import AT_ONCE, PER_TURN
-from broker.server.replication.partitions import Partitions
-from broker.server.replication.replicas import Replicas
 from tests.lib.logs import NOW_MS
 from tests.lib.served_replica import SimulatedLoop
 from tests.lib.simulated_storage import SimulatedStorage

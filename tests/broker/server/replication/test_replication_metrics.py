@@ -1,7 +1,5 @@
 """The numbers of replication are those of the partitions that are led and followed here."""
 
-from broker.errors import ErrorCode
-from broker.protocol.messages.fetch import PartitionData
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.metrics import Metrics
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
@@ -10,6 +8,8 @@ from broker.server.replication.replication_metrics import (
     purgatories,
     replication_numbers,
 )
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.messages.fetch import PartitionData
 from tests.lib.served_replica import ServedReplica
 
 NAMES = ("leader_count", "under_replicated", "under_min_isr", "at_min_isr", "max_lag")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.records.metadata import RegisterBrokerRecord
 from broker.server.handlers.fetch import fetch as fetch_handler
 from broker.server.handlers.fetch.fetch_read import FetchRead
 from broker.server.replication.resting import LOOK_AT_ALL_MS
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.records.metadata import RegisterBrokerRecord
 from tests.lib.served_replica import ServedReplica, epoch_of, fetch_error, fetched
 
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

@@ -1,11 +1,11 @@
 """The acknowledgements that a request has for each partition."""
 
-from broker.protocol.messages.share_acknowledge import (
+from broker.server.share.acknowledging import batches_in
+from common.kafka.protocol.messages.share_acknowledge import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
 )
-from broker.server.share.acknowledging import batches_in
 
 TOPIC_ID = bytes(range(16))
 

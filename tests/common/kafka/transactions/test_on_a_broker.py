@@ -8,13 +8,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition
 
+from common.credentials.access import KafkaAccess
 from common.kafka.reading import read_to_end
 from common.kafka.topic_creation import ensure_topics
 from common.kafka.topics import Topic
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import Member, Outcome, Producer
 from common.processing.outbox import Outgoing
-from millstream.security.access import KafkaAccess
 from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow

@@ -10,11 +10,11 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.structs import TopicPartition
 
+from common.credentials.access import KafkaAccess
 from common.kafka.transactions import messages
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
 from common.kafka.transactions.rules import ErrorCode, Member, Outcome
 from common.processing.outbox import Outgoing
-from millstream.security.access import KafkaAccess
 
 MEMBER = Member("echo", 5, "member-1")
 INPUT = TopicPartition("in", 0)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from broker.errors import ErrorCode, KafkaError
 from broker.metadata.control.view import Decision, DecisionSteps, Moment
-from broker.protocol.message import Message
-from broker.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from broker.protocol.records.metadata import RemoveTopicRecord
 from broker.raft.config import NEVER_MS
 from broker.server.quorum.controller.active_controller import ActiveController, Shell
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from common.kafka.protocol.records.metadata import RemoveTopicRecord
 
 
 class Rules:

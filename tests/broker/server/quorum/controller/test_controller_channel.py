@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
 from broker.metadata.controller import refuse
-from broker.protocol.message import Message
-from broker.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from broker.server.quorum.controller import controller_channel
 from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 from tests.lib.served_replica import SimulatedLoop
 
 VERSION = 3

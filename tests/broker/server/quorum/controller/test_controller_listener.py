@@ -6,24 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
-from broker.protocol.api_keys import ApiKey
-from broker.protocol.message import Message
-from broker.protocol.messages.api_versions import ApiVersionsRequest
-from broker.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from broker.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from broker.protocol.messages.describe_cluster import DescribeClusterRequest
-from broker.protocol.messages.describe_quorum import (
+from broker.raft.config import METADATA_TOPIC
+from broker.server.network.client_connection import ClientConnection, client_settings
+from broker.server.quorum.quorum import Quorum
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.api_versions import ApiVersionsRequest
+from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from common.kafka.protocol.messages.describe_cluster import DescribeClusterRequest
+from common.kafka.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     PartitionData,
     TopicData,
 )
-from broker.protocol.messages.metadata import MetadataRequest
-from broker.protocol.messages.vote import VoteRequest
-from broker.protocol.records.metadata import BrokerEndpoint, RegisterBrokerRecord
-from broker.raft.config import METADATA_TOPIC
-from broker.server.network.client_connection import ClientConnection, client_settings
-from broker.server.quorum.quorum import Quorum
+from common.kafka.protocol.messages.metadata import MetadataRequest
+from common.kafka.protocol.messages.vote import VoteRequest
+from common.kafka.protocol.records.metadata import BrokerEndpoint, RegisterBrokerRecord
 from tests.lib.quorum_nodes import (
     CLUSTER_ID,
     PATIENCE_S,

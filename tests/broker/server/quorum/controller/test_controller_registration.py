@@ -5,11 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
-from broker.errors import ErrorCode
 from broker.metadata.features import SUPPORTED_FEATURES
-from broker.protocol.message import Message
-from broker.protocol.messages.controller_registration import ControllerRegistrationResponse
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.controller_registration import ControllerRegistrationResponse
 
 CONFIG = BrokerConfig.from_settings(
     {

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from broker.errors import ErrorCode
-from broker.protocol.framing import encode_request
-from broker.protocol.message import Message
 from broker.raft.messages import begin_epoch_request, end_epoch_request
 from broker.raft.voter_set import ReplicaKey
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
 from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import CONTROLLER
 

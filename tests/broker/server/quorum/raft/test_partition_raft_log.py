@@ -4,13 +4,13 @@ import pytest
 
 from broker.log.log_start import OpenHints
 from broker.model import OffsetAndEpoch
-from broker.protocol.wire import DecodeError
 from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.partition_raft_log import RECORDS_PER_STEP, PartitionRaftLog
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
+from common.kafka.protocol.wire import DecodeError
 from tests.lib.logs import open_log, store_snapshot
 from tests.lib.quorum_peer import DIRECTORY, batch_of, open_raft_log
 from tests.lib.simulated_storage import SimulatedStorage

@@ -1,0 +1,269 @@
+"""Walk: a share group as a work queue, with more workers than partitions.
+
+Paid orders are packed by workers that are killed, and one order cannot be packed at all.
+"""
+
+import json
+import subprocess
+import threading
+from collections import Counter
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+
+from common.kafka.metadata_age import ADMIN_SETTINGS
+from demo.labs.mirror_orders import order_producer, require_written
+from demo.labs.mirror_parts import QUIET, TIMEOUT_SECONDS
+from demo.labs.programs import run_program, start_program
+from demo.labs.steps import StepFailedError, Steps
+from demo.labs.work_orders import (
+    BROKEN,
+    DEAD_LETTERS,
+    DELIVERY_LIMIT,
+    GROUP,
+    HEAVY,
+    PARTITIONS,
+    PLAIN,
+    TOPIC,
+    Order,
+)
+from millstream.testing import LocalBroker
+
+WORKERS: Final = 5
+ORDERS: Final = 60
+TOOL_SECONDS: Final = 60.0
+
+
+class Done(NamedTuple):
+    """What a worker has told."""
+
+    worker: int
+    what: str
+    order: int
+    delivery: int
+
+
+class Workers:
+    """The processes of the workers, and what they have told, during a `with` block."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self._told: list[Done] = []
+        self._threads: list[threading.Thread] = []
+
+    def start(self, count: int) -> None:
+        """Start so many workers."""
+        for number in range(1, count + 1):
+            process = start_program(
+                "demo.labs.packing_worker", self._servers, stderr=subprocess.DEVNULL
+            )
+            self._processes[number] = process
+            thread = threading.Thread(target=self._read, args=(number, process), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def kill(self, number: int) -> None:
+        """Kill a worker, which tells nobody."""
+        process = self._processes[number]
+        process.kill()
+        process.wait()
+
+    def told(self, what: str, order: int | None = None) -> list[Done]:
+        """Return what all have told of one kind, of one order or of all."""
+        return [one for one in list(self._told) if one.what == what and order in {None, one.order}]
+
+    def _read(self, number: int, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = json.loads(line)
+            self._told.append(Done(number, found["what"], found["order"], found["delivery"]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+        for thread in self._threads:
+            thread.join()
+        for process in self._processes.values():
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+class WorkQueue:
+    """The walk; `walk` raises StepFailedError at the first step that fails."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._broker = LocalBroker()
+        self._written: list[Order] = []
+
+    def walk(self) -> None:
+        """Do all steps, and remove the broker at the end."""
+        try:
+            with self._steps.step("start a node, broker and controller"):
+                self._broker.start()
+            self._create()
+            with Workers(self._broker.bootstrap_servers) as workers:
+                self._share_out(workers)
+                self._kill_one(workers)
+                self._set_aside(workers)
+                self._count(workers)
+            self._describe()
+        finally:
+            self._broker.close()
+
+    def _create(self) -> None:
+        admin = self._admin()
+        with self._steps.step(f"create topic {TOPIC} with {PARTITIONS} partitions"):
+            topics = [NewTopic(TOPIC, PARTITIONS, -1), NewTopic(DEAD_LETTERS, 1, -1)]
+            _require(admin.create_topics(topics))
+        title = f"share group {GROUP} begins with the first order, and delivers each "
+        with self._steps.step(f"{title}{DELIVERY_LIMIT} times at most"):
+            settings = {
+                "share.auto.offset.reset": "earliest",
+                "share.delivery.count.limit": str(DELIVERY_LIMIT),
+            }
+            entries = [
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in settings.items()
+            ]
+            resource = ConfigResource(ResourceType.GROUP, GROUP, incremental_configs=entries)
+            _require(admin.incremental_alter_configs([resource]))
+
+    def _share_out(self, workers: Workers) -> None:
+        with self._steps.step(f"start {WORKERS} workers, more than there are partitions"):
+            workers.start(WORKERS)
+        with self._steps.step(f"write {ORDERS} paid orders; every worker packs some of them"):
+            self._write(ORDERS)
+            self._steps.wait_for(lambda: self._unpacked(workers))
+        shares = Counter(one.worker for one in workers.told("packs"))
+        if len(shares) < WORKERS:
+            raise StepFailedError(f"only workers {sorted(shares)} have packed orders")
+        for worker, count in sorted(shares.items()):
+            self._steps.show(f"      worker {worker} has packed {count} orders")
+
+    def _kill_one(self, workers: Workers) -> None:
+        with self._steps.step("write an order that keeps a worker busy for very long"):
+            heavy = self._write(1, HEAVY)
+            self._steps.wait_for(
+                lambda: "" if workers.told("takes", heavy) else "no worker has taken it"
+            )
+        (taken,) = workers.told("takes", heavy)
+        with self._steps.step(f"kill worker {taken.worker}, which has it (kill -9)"):
+            workers.kill(taken.worker)
+        with self._steps.step("the order is given to another worker, which packs it"):
+            self._steps.wait_for(lambda: self._unpacked(workers))
+        (packed,) = workers.told("packs", heavy)
+        self._steps.show(
+            f"      worker {packed.worker} has packed it: it was delivery {packed.delivery}"
+        )
+
+    def _set_aside(self, workers: Workers) -> None:
+        with self._steps.step("write an order that nobody can pack, and 20 more"):
+            broken = self._write(1, BROKEN)
+            self._write(20)
+        with self._steps.step(f"after {DELIVERY_LIMIT} deliveries it is in {DEAD_LETTERS}"):
+            self._steps.wait_for(
+                lambda: "" if workers.told("sets-aside", broken) else "it is not set aside"
+            )
+        tries = [one.worker for one in workers.told("fails", broken)]
+        (last,) = workers.told("sets-aside", broken)
+        self._steps.show(
+            f"      workers {', '.join(map(str, tries))} could not pack it and gave it back, "
+            f"worker {last.worker} has set it aside"
+        )
+        dead = self._dead_letters()
+        if [order.number for order in dead] != [broken]:
+            raise StepFailedError(f"{DEAD_LETTERS} has {dead}")
+
+    def _count(self, workers: Workers) -> None:
+        with self._steps.step("all other orders are packed, each of them once"):
+            self._steps.wait_for(lambda: self._unpacked(workers))
+        packed = Counter(one.order for one in workers.told("packs"))
+        again = [order for order, count in packed.items() if count > 1]
+        if again:
+            raise StepFailedError(f"orders {again} were packed more than once")
+        self._steps.show(f"      {len(packed)} orders packed, 1 set aside, none lost")
+
+    def _describe(self) -> None:
+        at = self._broker.bootstrap_servers
+        command = ["share-groups", "--bootstrap-server", at, "--describe", "--group", GROUP]
+        with self._steps.step(f"share group {GROUP} has no lag"):
+            self._steps.wait_for(lambda: _lacking_in(self._run(*command)))
+        self._steps.show(self._run(*command))
+
+    # The actions of the steps.
+
+    def _admin(self) -> AdminClient:
+        told: dict[str, Any] = {
+            "bootstrap.servers": self._broker.bootstrap_servers,
+            "logger": QUIET,
+        }
+        return AdminClient({**ADMIN_SETTINGS, **told})
+
+    def _write(self, count: int, kind: str = PLAIN) -> int:
+        """Write orders, each in a batch of its own, and return the number of the last."""
+        producer: Producer = order_producer(self._broker.bootstrap_servers)
+        for _ in range(count):
+            order = Order(len(self._written), kind)
+            self._written.append(order)
+            producer.produce(TOPIC, order.encoded(), partition=order.number % PARTITIONS)
+            require_written(producer)
+        return self._written[-1].number
+
+    def _unpacked(self, workers: Workers) -> str:
+        packed = {one.order for one in workers.told("packs")}
+        wanted = {order.number for order in self._written if order.kind != BROKEN}
+        left = sorted(wanted - packed)
+        return f"orders {', '.join(map(str, left[:5]))} are not packed" if left else ""
+
+    def _dead_letters(self) -> list[Order]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._broker.bootstrap_servers,
+                "group.id": f"{GROUP}-dead-letters",
+                "enable.auto.commit": False,
+                "logger": QUIET,
+            }
+        )
+        try:
+            consumer.assign([TopicPartition(DEAD_LETTERS, 0, 0)])
+            messages = consumer.consume(2, timeout=2.0)
+        finally:
+            consumer.close()
+        return [Order.parse(one.value() or b"") for one in messages if one.error() is None]
+
+    def _run(self, *command: str) -> str:
+        done = run_program("broker", *command, timeout_seconds=TOOL_SECONDS)
+        if done.returncode:
+            raise StepFailedError((done.stdout + done.stderr).strip())
+        return done.stdout.rstrip()
+
+
+def _require(results: dict[Any, Any]) -> None:
+    for name, result in results.items():
+        try:
+            result.result(TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise StepFailedError(f"{name}: {error}") from error
+
+
+def _lacking_in(described: str) -> str:
+    """Return a text about partitions with a lag; "" if there are none."""
+    rows = [line.split() for line in described.splitlines() if line.startswith(f"{GROUP} ")]
+    late = [row[2] for row in rows if row[-1] != "0"]
+    return f"partitions {', '.join(late)} have a lag" if late else ""

@@ -1,0 +1,378 @@
+"""The demo, step by step: start everything, send the orders, count, report, serve on."""
+
+import asyncio
+import contextlib
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+
+from common.credentials.access import VARIABLE, KafkaAccess, kafka_access
+from demo.pipeline.analytics import PROGRAMS, Analytics, start_analytics, why_not
+from demo.pipeline.brokers import NODE_IDS, start_brokers
+from demo.pipeline.connect import (
+    Places,
+    make_places,
+    start_worker,
+    wait_until_there,
+    why_no_worker,
+)
+from demo.pipeline.display import Display
+from demo.pipeline.invoices import read_scenery
+from demo.pipeline.mirror import PROGRAMS as MIRROR_PROGRAMS
+from demo.pipeline.mirror import Mirror, start_mirror
+from demo.pipeline.observing import Observer
+from demo.pipeline.options import Options
+from demo.pipeline.orders import Scenery
+from demo.pipeline.registry import RegistryReader, secured_session
+from demo.pipeline.report import Run, build_report, count_reasons, find_faults, write_report
+from demo.pipeline.security import DEMO, LOAD, MIRROR, DemoSecurity
+from demo.pipeline.sending import Sender
+from demo.pipeline.services import SERVICES, start_services
+from demo.pipeline.shop import fill_shop
+from demo.pipeline.synthetic import make_scenery
+from demo.pipeline.topics import (
+    delete_pipeline_topics,
+    publish_catalogue,
+    publish_customers,
+)
+from millstream.processes.child_processes import Children
+from millstream.processes.cluster_layout import REPLICATION_FACTOR, free_ports
+
+SESSION_MS = 6_000
+"""The shortest session that every Kafka allows: the orders of a killed service wait for this time.
+With Spark on the same cores a service may be silent for longer than that."""
+_IN_FLIGHT = 64
+_IN_FLIGHT_PACED = 1024
+_JUDGED_SECONDS = 90.0
+_ENDS_SECONDS = 60.0
+_INDEX_SECONDS = 30.0
+_PROGRESS_SECONDS = 0.25
+_MIRROR_PORTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses of all programs."""
+
+    kafka: KafkaAccess
+    security: DemoSecurity | None
+    urls: dict[str, str]
+    analytics: Analytics | None
+    mirror: Mirror | None
+    connectors: Places | None
+
+
+async def run_demo(options: Options, display: Display) -> int:
+    """Run the demo; return the exit code, or serve until cancelled."""
+    scenery = _load_scenery(options)
+    display.say(f"{len(scenery.orders)} orders, {len(scenery.catalogue)} products")
+    data_folder = options.folder.absolute() / f"data-{time.strftime('%Y%m%d-%H%M%S')}"
+    children = Children(options.folder / "logs")
+    try:
+        connectors = _prepare_connectors(options, display, scenery)
+        addresses = await _start(options, display, children, connectors, data_folder)
+        return await _while_children_live(children, _perform(options, display, scenery, addresses))
+    finally:
+        await children.stop()
+        shutil.rmtree(data_folder, ignore_errors=True)
+
+
+def _load_scenery(options: Options) -> Scenery:
+    if options.orders is not None:
+        return read_scenery(options.orders, options.limit)
+    count = options.count if options.limit is None else min(options.limit, options.count)
+    return make_scenery(count, options.seed)
+
+
+async def _start(
+    options: Options,
+    display: Display,
+    children: Children,
+    connectors: Places | None,
+    data_folder: Path,
+) -> Addresses:
+    started_at = time.monotonic()
+    ports = _assign_ports(options.ports)
+    lacking = None if options.lite else why_not()
+    is_whole = not options.lite and lacking is None
+    pages = {} if options.bootstrap else _broker_pages(ports)
+    pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
+    neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
+    children.environment = _links(ports, neighbours, is_whole=is_whole, is_secure=options.secure)
+    security = DemoSecurity(data_folder / "secrets") if options.secure else None
+    told = (options, display, children, data_folder)
+    kafka, topics = await _start_kafka(*told, ports, security)
+    where = ["--bootstrap-servers", kafka.bootstrap_servers]
+    children.begin_level()
+    registry = await children.start(
+        "registry",
+        "schemas.registry",
+        *(*where, *topics, "--http-port", str(ports.registry)),
+        is_revived=True,
+    )
+    where += ["--registry-url", registry.address]
+    children.begin_level()
+    urls = {**pages, "registry": registry.address}
+    urls |= await start_services(
+        children,
+        [*where, *topics, *([] if is_whole else ["--session-timeout-ms", str(SESSION_MS)])],
+        data_folder,
+        ports.services,
+    )
+    if connectors is not None:
+        addresses = (kafka.bootstrap_servers, registry.address, pages["connect"])
+        await start_worker(children, connectors, data_folder, *addresses)
+    analytics = None
+    if is_whole:
+        display.say("starting Spark, streams and the dashboard")
+        analytics = await start_analytics(children, [*where, *topics], data_folder, ports.analytics)
+        urls |= analytics.urls
+    elif lacking is not None:
+        display.say(f"without Spark, streams and dashboard: {lacking}")
+    mirror = None
+    if options.mirror:
+        source = kafka if security is None else security.access(kafka.bootstrap_servers, MIRROR)
+        mirror = await start_mirror(children, source, data_folder, ports.mirror)
+        urls |= mirror.urls
+    display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
+    return Addresses(kafka, security, urls, analytics, mirror, connectors)
+
+
+async def _start_kafka(
+    options: Options,
+    display: Display,
+    children: Children,
+    data_folder: Path,
+    ports: "_Ports",
+    security: DemoSecurity | None,
+) -> tuple[KafkaAccess, list[str]]:
+    """Start the demo's own brokers, or clean the user's cluster.
+
+    Return the access to it, and the arguments of programs that create topics.
+    """
+    if not options.bootstrap:
+        where = (ports.brokers, ports.controllers, ports.pages)
+        servers = await start_brokers(children, data_folder, *where, security)
+        topics = ["--replication-factor", str(REPLICATION_FACTOR)]
+        if security is None:
+            return kafka_access(servers), topics
+        children.own_environment = security.environment
+        await security.give_rights(servers, display)
+        return security.access(servers, DEMO), topics
+    kafka = kafka_access(options.bootstrap, options.command_config)
+    if options.command_config:
+        children.environment = {**children.environment, VARIABLE: options.command_config}
+    deleted = await delete_pipeline_topics(kafka)
+    if deleted:
+        display.say("deleted, to start clean: " + ", ".join(deleted))
+    return kafka, []
+
+
+def _prepare_connectors(options: Options, display: Display, scenery: Scenery) -> Places | None:
+    """Fill the connectors' database, and return their places; None without connectors."""
+    if options.lite and not options.connect:
+        return None
+    lacking = why_no_worker(options.shop, options.elasticsearch)
+    if lacking is not None:
+        display.say(f"without connectors: {lacking}")
+        return None
+    places = make_places(options.folder, options.shop, options.elasticsearch)
+    fill_shop(places.shop_url, scenery.catalogue, scenery.customer_ids())
+    return places
+
+
+class _Ports(NamedTuple):
+    """All ports, chosen before any program starts, because every program gets all addresses."""
+
+    brokers: list[int]
+    controllers: list[int]
+    pages: list[int]
+    """The brokers' pages for browsers."""
+    registry: int
+    services: list[int]
+    analytics: list[int]
+    connect: int
+    mirror: list[int]
+    """The second cluster's broker, controller and page, and the mirror's page."""
+
+
+def _assign_ports(first: int) -> _Ports:
+    """Assign the ports, beginning at `first`; the first broker has the first one."""
+    numbers = iter(count(first) if first else free_ports())
+    broker = next(numbers)
+    registry = next(numbers)
+    services = list(islice(numbers, len(SERVICES)))
+    analytics = list(islice(numbers, len(PROGRAMS)))
+    brokers = [broker, *islice(numbers, len(NODE_IDS) - 1)]
+    controllers = list(islice(numbers, len(NODE_IDS)))
+    pages = list(islice(numbers, len(NODE_IDS)))
+    connect = next(numbers)
+    mirror = list(islice(numbers, _MIRROR_PORTS))
+    return _Ports(brokers, controllers, pages, registry, services, analytics, connect, mirror)
+
+
+def _broker_pages(ports: _Ports) -> dict[str, str]:
+    return {
+        f"broker-{node_id}": f"http://127.0.0.1:{port}"
+        for node_id, port in zip(NODE_IDS, ports.pages, strict=True)
+    }
+
+
+def _mirror_pages(ports: _Ports) -> dict[str, str]:
+    shown = ports.mirror[-len(MIRROR_PROGRAMS) :]
+    return {
+        name: f"http://127.0.0.1:{port}" for name, port in zip(MIRROR_PROGRAMS, shown, strict=True)
+    }
+
+
+def _links(
+    ports: _Ports, pages: dict[str, str], *, is_whole: bool, is_secure: bool
+) -> dict[str, str]:
+    """Return the variables with the pages to which every program links."""
+    numbers = {**dict(zip(SERVICES, ports.services, strict=True)), "registry": ports.registry}
+    if is_whole:
+        numbers |= zip(PROGRAMS, ports.analytics, strict=True)
+    urls = {name: f"http://127.0.0.1:{port}" for name, port in numbers.items()} | pages
+    if is_secure:
+        urls["registry"] = f"https://127.0.0.1:{ports.registry}"
+    text = ",".join(f"{name}={url}" for name, url in urls.items())
+    return {"MILLSTREAM_NEIGHBOURS": text, "KAFKA_HTTP_NEIGHBOURS": text}
+
+
+async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:
+    """Run the scenario; the death of a child ends it with an error."""
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(children.watch())
+        exit_code = await performing
+        watching.cancel()
+    return exit_code
+
+
+async def _perform(
+    options: Options, display: Display, scenery: Scenery, addresses: Addresses
+) -> int:
+    run = Run()
+    connector = aiohttp.TCPConnector(limit=0)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        secured_session(addresses.kafka) as of_registry,
+    ):
+        registry = RegistryReader(addresses.urls["registry"], of_registry)
+        await _bring_in(addresses, registry, scenery)
+        observer = Observer(addresses.kafka, registry)
+        run_name = f"demo-{time.time_ns()}"
+        sender = Sender(addresses.urls["orders"], run_name, session, observer, _JUDGED_SECONDS)
+        async with asyncio.TaskGroup() as group:
+            observing = group.create_task(observer.run())
+            watching = _watch_mirror(group, addresses.mirror, session)
+            await observer.started.wait()
+            await _send_with_progress(options, display, scenery, sender, run)
+            await sender.wait_for_ends(run, _ENDS_SECONDS)
+            for task in (observing, *watching):
+                task.cancel()
+        run.documents = await _count_documents(addresses.urls["search"], session, run)
+        report = build_report(run)
+        if addresses.mirror is not None:
+            display.say("waiting for the mirror to catch up")
+            report["mirror"] = await addresses.mirror.wait_until_level(session)
+        write_report(report, options.folder / "report.json")
+        if addresses.analytics is not None and options.once:
+            display.say("waiting for the dashboard to catch up")
+            await addresses.analytics.wait_until_caught_up(session, len(run.accepted))
+            await addresses.analytics.write_answers(session, options.folder)
+    faults = find_faults(run)
+    urls = {"kafka": addresses.kafka.bootstrap_servers, **addresses.urls}
+    if addresses.connectors is not None:
+        urls |= addresses.connectors.shown()
+    urls["openapi"] = addresses.urls["orders"] + "/openapi.json"
+    display.show_result(report, count_reasons(run))
+    if addresses.mirror is not None:
+        display.show_rows("Mirror", [addresses.mirror.rows(report["mirror"])])
+    display.show_urls(urls)
+    for fault in faults:
+        display.say(f"WRONG: {fault}")
+    if options.once:
+        return 1 if faults else 0
+    display.say(
+        f"more orders: {_own_command()} load --orders-url {addresses.urls['orders']} "
+        f"--bootstrap-servers {addresses.kafka.bootstrap_servers} "
+        f"{_load_file(options, addresses.security)}"
+        f"--registry-url {addresses.urls['registry']}"
+    )
+    display.say("serving until Ctrl-C")
+    await asyncio.Event().wait()
+    return 0
+
+
+def _load_file(options: Options, security: DemoSecurity | None) -> str:
+    """Return the option of `millstream load` for a secured cluster, with a space behind it."""
+    file = options.command_config if security is None else security.client_file(LOAD)
+    return f"--command-config {shlex.quote(file)} " if file else ""
+
+
+def _own_command() -> str:
+    """Return the command of this program; the `.venv` of a clone is usually not on the PATH."""
+    if shutil.which("millstream"):
+        return "millstream"
+    python, here = Path(sys.executable), Path.cwd()
+    shown = python.relative_to(here) if python.is_relative_to(here) else python
+    return f"{shlex.quote(str(shown))} -m millstream"
+
+
+async def _count_documents(search_url: str, session: aiohttp.ClientSession, run: Run) -> int | None:
+    """Wait until the index has all orders or the time is over; return their number in it."""
+    found: int | None = None
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_INDEX_SECONDS):
+            while found != len(run.accepted):
+                async with session.get(f"{search_url}/v1/index") as response:
+                    found = (await response.json(content_type=None)).get("documents")
+                await asyncio.sleep(_PROGRESS_SECONDS)
+    return found
+
+
+def _watch_mirror(
+    group: asyncio.TaskGroup, mirror: Mirror | None, session: aiohttp.ClientSession
+) -> list[asyncio.Task[None]]:
+    return [] if mirror is None else [group.create_task(mirror.watch(session))]
+
+
+async def _bring_in(addresses: Addresses, registry: RegistryReader, scenery: Scenery) -> None:
+    """Wait until products, stock and customers are in their topics."""
+    kafka = addresses.kafka
+    if addresses.connectors is None:
+        await publish_catalogue(kafka, registry, scenery.catalogue)
+        await publish_customers(kafka, registry, scenery.customer_ids())
+        return
+    await wait_until_there(kafka, scenery.catalogue, scenery.customer_ids())
+
+
+async def _send_with_progress(
+    options: Options, display: Display, scenery: Scenery, sender: Sender, run: Run
+) -> None:
+    total = len(scenery.orders)
+    with display.progress(total) as update:
+        async with asyncio.TaskGroup() as group:
+            showing = group.create_task(_show_progress(sender, run, update))
+            await sender.send_all(
+                scenery.orders,
+                run,
+                in_flight=_IN_FLIGHT_PACED if options.rate else _IN_FLIGHT,
+                per_second=options.rate,
+            )
+            showing.cancel()
+        update(total)
+
+
+async def _show_progress(sender: Sender, run: Run, update: Callable[[int], None]) -> None:
+    while True:
+        update(sender.judged_count + run.refused_count)
+        await asyncio.sleep(_PROGRESS_SECONDS)

@@ -1,0 +1,200 @@
+"""The topics of the demo: publishes catalogue and customers, and cleans a cluster of the user.
+
+Data of an earlier run would change the results of the next one: the same customers would already
+have spent money, and stock would be reserved. So in a cluster of the user, the pipeline's topics
+are deleted first and the offsets of its groups are reset. Other topics and the registered schemas
+are not changed.
+"""
+
+import asyncio
+import json
+import secrets
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from common.credentials.access import KafkaAccess
+from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from demo.pipeline.registry import RegistryReader, encoder
+from millstream.launch import program_command, program_environment
+
+_DECLARING = ("services", "streams", "spark_analytics")
+"""The programs that declare their groups and topics."""
+SINK_GROUPS = ("connect-orders-to-parquet", "connect-orders-to-elasticsearch")
+"""The groups of the demo's own connectors (`demo/connectors/`)."""
+_DELETE_SECONDS = 30.0
+_KEYS_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+_SEND_BATCH = 1000
+
+_Record = tuple[str, str, bytes]
+"""Topic, key, value."""
+
+
+class Pipeline(NamedTuple):
+    """The groups and topics of the pipeline, without dead letters."""
+
+    groups: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+@cache
+def pipeline() -> Pipeline:
+    """Return the groups and topics that the programs declare; the first call takes about 1 s."""
+    command = program_command("common.processing.declared", *_DECLARING)
+    environment = program_environment()
+    told = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    declared = json.loads(told.stdout)
+    groups = [one["group"] for one in declared if one["group"]]
+    topics = dict.fromkeys(topic for one in declared for topic in one["topics"])
+    return Pipeline(tuple(groups), tuple(topics))
+
+
+class TopicsInUseError(Exception):
+    """Another pipeline is running on this cluster."""
+
+
+async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
+    """Delete the pipeline's topics with their records; return the names of the deleted ones."""
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
+    await admin.start()
+    try:
+        groups, topics = await asyncio.to_thread(pipeline)
+        dead_letters = [f"{topic}.dead-letter" for topic in topics]
+        existing = set(await admin.list_topics()).intersection([*topics, *dead_letters])
+        partitions = await _partitions(admin, existing)
+        for group in (*groups, *SINK_GROUPS):
+            await _set_back(kafka, group, partitions)
+        if existing:
+            await admin.delete_topics(sorted(existing))
+            async with asyncio.timeout(_DELETE_SECONDS):
+                # The deletion continues after the answer; only the list of topics shows its end.
+                while existing.intersection(await admin.list_topics()):  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_SECONDS)
+        return sorted(existing)
+    finally:
+        await admin.close()
+
+
+async def pipeline_partitions(kafka: KafkaAccess) -> list[TopicPartition]:
+    """Return the partitions of the pipeline's existing topics."""
+    admin = AIOKafkaAdminClient(**kafka.aiokafka())
+    await admin.start()
+    try:
+        topics = (await asyncio.to_thread(pipeline)).topics
+        return await _partitions(admin, set(await admin.list_topics()).intersection(topics))
+    finally:
+        await admin.close()
+
+
+async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list[TopicPartition]:
+    names = sorted(topics)
+    if not names:
+        return []
+    return [
+        TopicPartition(description["topic"], partition["partition"])
+        for description in await admin.describe_topics(names)
+        for partition in description["partitions"]
+    ]
+
+
+async def _set_back(kafka: KafkaAccess, group: str, partitions: list[TopicPartition]) -> None:
+    """Commit offset 0 for all partitions, since offsets may survive the deletion of a topic.
+
+    Kafka accepts this commit only for a group without members, so a running pipeline is noticed.
+    """
+    consumer = AIOKafkaConsumer(**kafka.aiokafka(), group_id=group, enable_auto_commit=False)
+    await consumer.start()
+    try:
+        if partitions:
+            consumer.assign(partitions)
+            await consumer.commit(dict.fromkeys(partitions, 0))
+    except KafkaError as error:
+        raise TopicsInUseError(
+            f"group {group} cannot be reset, maybe a pipeline runs on this cluster: {error!r}"
+        ) from error
+    finally:
+        await consumer.stop()
+
+
+async def publish_catalogue(
+    kafka: KafkaAccess,
+    registry: RegistryReader,
+    catalogue: Mapping[str, tuple[str, int]],
+) -> None:
+    """Publish every product and its stock; return when all records are acknowledged."""
+    product = encoder(*await registry.latest("products-value"))
+    stock_level = encoder(*await registry.latest("warehouse-inventory-value"))
+    now = datetime.now(UTC)
+
+    def records() -> Iterator[_Record]:
+        for product_id, (description, stock) in catalogue.items():
+            about = {"product_id": product_id, "updated_at": now}
+            yield "products", product_id, product({**about, "description": description})
+            yield "warehouse-inventory", product_id, stock_level({**about, "quantity": stock})
+
+    await _publish(kafka, records())
+
+
+async def publish_customers(
+    kafka: KafkaAccess, registry: RegistryReader, customer_ids: Iterable[str]
+) -> None:
+    """Publish customers with their names and addresses; return when all are acknowledged."""
+    customer = encoder(*await registry.latest("customers-value"))
+    now = datetime.now(UTC)
+
+    def records() -> Iterator[_Record]:
+        for customer_id in sorted(set(customer_ids)):
+            about = {
+                "customer_id": customer_id,
+                "name": f"Customer {customer_id}",
+                "email": f"{customer_id}@customers.example",
+                "country": None,
+                "level": None,
+                "updated_at": now,
+            }
+            yield "customers", customer_id, customer(about)
+
+    await _publish(kafka, records())
+
+
+async def wait_for_keys(kafka: KafkaAccess, wanted: Mapping[str, Iterable[str]]) -> None:
+    """Wait until every topic has a record of each of its keys. Raise TimeoutError."""
+    missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
+    consumer = AIOKafkaConsumer(
+        *missing,
+        **kafka.aiokafka(),
+        auto_offset_reset="earliest",
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
+    )
+    await consumer.start()
+    try:
+        async with asyncio.timeout(_KEYS_SECONDS):
+            while any(missing.values()):
+                for partition, records in (await consumer.getmany(timeout_ms=200)).items():
+                    missing[partition.topic].difference_update(record.key for record in records)
+    finally:
+        await consumer.stop()
+
+
+async def _publish(kafka: KafkaAccess, records: Iterable[_Record]) -> None:
+    producer = AIOKafkaProducer(**kafka.aiokafka(), acks="all", enable_idempotence=True)
+    await producer.start()
+    try:
+        pending = []
+        for topic, key, value in records:
+            traceparent = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+            headers = [("traceparent", traceparent.encode())]
+            pending.append(await producer.send(topic, value, key.encode(), headers=headers))
+            if len(pending) >= _SEND_BATCH:
+                await asyncio.gather(*pending)
+                pending.clear()
+        await asyncio.gather(*pending)
+    finally:
+        await producer.stop()

@@ -1,0 +1,7 @@
+"""Processes that are started and supervised: by tests, by the development stack and by the demo.
+
+`child_processes` starts programs and ends them with their parent; on Linux `forked_process` and
+`fork_server` fork them from a process that has all modules loaded. `cluster_layout` gives the
+settings of the nodes of a cluster on this machine, `abandoned_folders` removes what killed tests
+left.
+"""
