@@ -39,7 +39,7 @@ TIMELESS = Instant(0, 0)
 """The time of an input that does not depend on time."""
 
 
-class RequestContext(NamedTuple):
+class ShardContext(NamedTuple):
     """The version and the sender of a request."""
 
     api_version: int

@@ -7,7 +7,7 @@
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from broker.metadata.features import GROUP_VERSION
 from broker.metadata.image import MetadataImage
 from common.kafka.errors import ErrorCode
@@ -80,10 +80,10 @@ class ConsumerScenario(Scenario):
         return [(each.group_id, each.group_type, each.group_state) for each in self.list_groups()]
 
     def describe_consumer(self, group_id: str = GROUP):
-        return self.ask(self.shard.describe_consumer_group, RequestContext(1), group_id)
+        return self.ask(self.shard.describe_consumer_group, ShardContext(1), group_id)
 
     def delete(self, group_id: str = GROUP):
-        return self.ask(self.shard.delete_group, RequestContext(2), group_id)
+        return self.ask(self.shard.delete_group, ShardContext(2), group_id)
 
     def consumer(self, *topics: str, **options) -> "Consumer":
         consumer = Consumer(self, f"consumer{len(self.consumers)}", topics, **options)
@@ -138,7 +138,7 @@ class Consumer:
 
     def send(self, **changes):
         """Send one heartbeat, and return its answer."""
-        context = RequestContext(self.version, "client", "/127.0.0.1")
+        context = ShardContext(self.version, "client", "/127.0.0.1")
         shard = self.scenario.shard
         return self.scenario.ask(shard.consumer_group_heartbeat, context, self.request(**changes))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.describe import listed_group
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import Instant, Output, RequestContext
+from broker.coordinator.output import Instant, Output, ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
 from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -105,7 +105,7 @@ class Scenario:
     def list_groups(self, states=(), types=()):
         self.token_count += 1
         token = self.token_count
-        context = RequestContext(5)
+        context = ShardContext(5)
         self.take(self.shard.list_groups(token, context, list(states), list(types)))
         return [listed_group(found) for found in self.replies.pop(token)]
 
@@ -170,7 +170,7 @@ class Scenario:
             ],
             **fields,
         )
-        response = self.ask(self.shard.commit_offsets, RequestContext(version), request)
+        response = self.ask(self.shard.commit_offsets, ShardContext(version), request)
         return {
             (topic.name, partition.partition_index): ErrorCode(partition.error_code)
             for topic in response.topics
@@ -186,7 +186,7 @@ class Scenario:
                 for name, indexes in topics.items()
             ]
         request = OffsetFetchRequestGroup(group_id=group_id, topics=wanted)
-        response = self.ask(self.shard.fetch_offsets, RequestContext(version), request)
+        response = self.ask(self.shard.fetch_offsets, ShardContext(version), request)
         assert response.error_code == 0
         return {
             (topic.name, partition.partition_index): partition.committed_offset
@@ -221,8 +221,8 @@ class Client:
     def is_leader(self) -> bool:
         return self.member_id != "" and self.leader == self.member_id
 
-    def _context(self, version: int) -> RequestContext:
-        return RequestContext(version, self.client_id, "/127.0.0.1")
+    def _context(self, version: int) -> ShardContext:
+        return ShardContext(version, self.client_id, "/127.0.0.1")
 
     def send_join(self, **changes) -> int:
         """Send one JoinGroup and return its token."""

@@ -21,7 +21,7 @@ import struct
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import (
@@ -61,7 +61,7 @@ class ShardPeer:
     def send(self, key, version, message, client_id) -> int:
         frame = encode_request(key, version, 1, client_id, message)
         header, request = decode_request(frame[4:])
-        context = RequestContext(version, client_id, "/127.0.0.1")
+        context = ShardContext(version, client_id, "/127.0.0.1")
         token = self._ask(key, context, request)
         self.headers[token] = header
         return token

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.coordinator.output import Output, RequestContext
+from broker.coordinator.output import Output, ShardContext
 from broker.coordinator.share_group import offsets
 from broker.coordinator.share_group.initialization import InitializeState
 from broker.coordinator.share_group.share_group import ShareGroup
@@ -70,7 +70,7 @@ class ShareScenario(ConsumerScenario):
 
     def plan(self, planned_by: Any, request: Any, group_id: str = GROUP) -> offsets.Plan:
         self.token_count += 1
-        context = RequestContext(0)
+        context = ShardContext(0)
         self.take(
             self.shard.plan(planned_by, self.token_count, context, group_id, request, self.now)
         )
@@ -78,7 +78,7 @@ class ShareScenario(ConsumerScenario):
         return plan
 
     def describe_share(self, group_id: str = GROUP) -> Any:
-        return self.ask(self.shard.describe_share_group, RequestContext(1), group_id)
+        return self.ask(self.shard.describe_share_group, ShardContext(1), group_id)
 
     def remove_topic(self, name: str) -> None:
         self.image.replay(RemoveTopicRecord(topic_id=topic_id(name)))
@@ -127,7 +127,7 @@ class ShareMember:
             "subscribed_topic_names": list(self.topics) if self.member_epoch == 0 else None,
         }
         request = ShareGroupHeartbeatRequest(**{**fields, **changes})
-        context = RequestContext(1, "client", "/127.0.0.1")
+        context = ShardContext(1, "client", "/127.0.0.1")
         return self.scenario.ask(self.scenario.shard.share_group_heartbeat, context, request)
 
     def error(self, **changes: Any) -> ErrorCode:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
 from broker.metadata.features import STREAMS_VERSION
 from common.kafka.errors import ErrorCode
@@ -159,7 +159,7 @@ class Thread:
         return StreamsGroupHeartbeatRequest(**{**fields, **changes})
 
     def ask(self, request: StreamsGroupHeartbeatRequest) -> HeartbeatAnswer:
-        context = RequestContext(0, "client", "/127.0.0.1")
+        context = ShardContext(0, "client", "/127.0.0.1")
         return self.scenario.ask(self.scenario.shard.streams_group_heartbeat, context, request)
 
     def send(self, **changes) -> HeartbeatAnswer:
@@ -214,7 +214,7 @@ class Thread:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        answer = self.scenario.ask(self.scenario.shard.commit_offsets, RequestContext(9), request)
+        answer = self.scenario.ask(self.scenario.shard.commit_offsets, ShardContext(9), request)
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 

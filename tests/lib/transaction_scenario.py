@@ -6,7 +6,7 @@ All records are committed at once. They are stored, so that another shard can lo
 from dataclasses import replace
 from typing import Any
 
-from broker.coordinator.output import CoordinatorRecord, Instant, Output, RequestContext
+from broker.coordinator.output import CoordinatorRecord, Instant, Output, ShardContext
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
@@ -99,7 +99,7 @@ class Scenario:
             producer_id=producer[0],
             producer_epoch=producer[1],
         )
-        context = RequestContext(version)
+        context = ShardContext(version)
         return self.take(self.shard.init_producer_id("init", context, request, self.now))
 
     def begin(self, **more: Any) -> tuple[int, int]:
@@ -127,7 +127,7 @@ class Scenario:
                 for topic, index in partitions or (T0,)
             ],
         )
-        context = RequestContext(version)
+        context = ShardContext(version)
         answer = self.take(self.shard.add_partitions("add", context, request, self.now))
         assert answer.transactional_id == name
         return {
@@ -140,7 +140,7 @@ class Scenario:
         request = AddOffsetsToTxnRequest(
             transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], group_id="g"
         )
-        context = RequestContext(version)
+        context = ShardContext(version)
         output = self.shard.add_offsets("offsets", context, request, OFFSETS, self.now)
         return int(self.take(output).error_code)
 
@@ -159,7 +159,7 @@ class Scenario:
             producer_epoch=producer[1],
             committed=commit,
         )
-        context = RequestContext(version)
+        context = ShardContext(version)
         answer = self.take(self.shard.end_transaction("end", context, request, self.now))
         return int(answer.error_code)
 
@@ -176,6 +176,6 @@ class Scenario:
             self.take(self.shard.markers_written(each, each.partitions, self.now))
 
     def describe(self, name: str = ID) -> Any:
-        context = RequestContext(0)
+        context = ShardContext(0)
         output = self.shard.describe_transaction("describe", context, name, self.now)
         return self.take(output)

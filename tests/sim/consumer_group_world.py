@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario, topic_id
 from tests.lib.group_scenario import GROUP
@@ -249,7 +249,7 @@ class ConsumerGroupWorld(ConsumerScenario):
         for consumer, request in self.late_heartbeats:
             if request.member_epoch < consumer.member_epoch:
                 self.late_heartbeats.remove((consumer, request))
-                context = RequestContext(1, "client", "/127.0.0.1")
+                context = ShardContext(1, "client", "/127.0.0.1")
                 self.ask(self.shard.consumer_group_heartbeat, context, request)
                 return
 

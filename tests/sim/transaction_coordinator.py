@@ -10,7 +10,7 @@ successor, neither ours nor Kafka's would refuse the request.)
 from types import SimpleNamespace
 from typing import Any
 
-from broker.coordinator.output import CoordinatorRecord, Instant, Output, RequestContext
+from broker.coordinator.output import CoordinatorRecord, Instant, Output, ShardContext
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
@@ -83,7 +83,7 @@ class Coordinator:
         if self.is_dead:
             on_answer(ErrorCode.NOT_COORDINATOR)
             return
-        context = RequestContext(version)
+        context = ShardContext(version)
         self.run(getattr(self.shard, method)(on_answer, context, request, self.now))
 
     def run(self, output: Output, *, must_commit: bool = False) -> None:

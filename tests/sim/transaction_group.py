@@ -6,8 +6,7 @@ from typing import Any
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.records import OffsetRecord, decode_record
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output, ShardContext
 from broker.log.append import AppendOrigin
 from broker.records.control import EndMarker, end_marker
 from broker.server.coordinators.shard_batches import encoded_batches, transaction_append

@@ -10,8 +10,13 @@ from typing import Any
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import CoordinatorRecord, EndOfTransaction, Instant, Output
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import (
+    CoordinatorRecord,
+    EndOfTransaction,
+    Instant,
+    Output,
+    ShardContext,
+)
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

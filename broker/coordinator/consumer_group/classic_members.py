@@ -33,7 +33,7 @@ from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE
 from broker.coordinator.group.rebalance import join_refusal
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
 from broker.coordinator.group.sync import FIRST_VERSION_WITH_PROTOCOL
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -52,9 +52,7 @@ from common.kafka.protocol.wire import DecodeError
 Reported = frozenset[tuple[bytes, int]]
 
 
-def join_group(
-    step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
-) -> None:
+def join_group(step: Step, token: Token, context: ShardContext, request: JoinGroupRequest) -> None:
     """Add a classic member, or reconcile one that joins again."""
     validate_request(step.shard.config, context, request)
     group = step.shard.consumer_groups[request.group_id]
@@ -97,7 +95,7 @@ def join_group(
     )
 
 
-def needs_an_id(context: RequestContext, request: JoinGroupRequest) -> bool:
+def needs_an_id(context: ShardContext, request: JoinGroupRequest) -> bool:
     """Return True if the member must join again with the id that it receives (KIP-394)."""
     return (
         not request.member_id
@@ -204,9 +202,7 @@ def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None
     return member
 
 
-def sync_group(
-    step: Step, token: Token, context: RequestContext, request: SyncGroupRequest
-) -> None:
+def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGroupRequest) -> None:
     """Answer with the assignment of a classic member."""
     group = step.shard.consumer_groups[request.group_id]
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
@@ -243,7 +239,7 @@ def sync_group(
     )
 
 
-def heartbeat(step: Step, token: Token, context: RequestContext, request: HeartbeatRequest) -> None:
+def heartbeat(step: Step, token: Token, context: ShardContext, request: HeartbeatRequest) -> None:
     """Restart a classic member's session; answer REBALANCE_IN_PROGRESS if it must join again."""
     group = step.shard.consumer_groups[request.group_id]
     member = classic_member(group, request.member_id, request.group_instance_id)
@@ -278,7 +274,7 @@ def is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def leave_group(
-    step: Step, token: Token, context: RequestContext, request: LeaveGroupRequest
+    step: Step, token: Token, context: ShardContext, request: LeaveGroupRequest
 ) -> None:
     """Remove members at once."""
     group = step.shard.consumer_groups[request.group_id]

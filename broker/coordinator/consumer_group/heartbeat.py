@@ -34,7 +34,7 @@ from broker.coordinator.consumer_group.subscriptions import refresh, subscribe
 from broker.coordinator.consumer_group.targets import maybe_assign, target_of
 from broker.coordinator.group.config import fits_record
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -47,7 +47,7 @@ FIRST_VERSION_WITH_CLIENTS_OWN_ID = 1
 
 
 def consumer_group_heartbeat(
-    step: Step, token: Token, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    step: Step, token: Token, context: ShardContext, request: ConsumerGroupHeartbeatRequest
 ) -> None:
     """Answer one heartbeat; raise KafkaError, with nothing changed, to refuse it."""
     validate(step, context, request)
@@ -101,7 +101,7 @@ def refuse_heartbeat(refusal: KafkaError) -> ConsumerGroupHeartbeatResponse:
 # Validation of the request.
 
 
-def validate(step: Step, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> None:
+def validate(step: Step, context: ShardContext, request: ConsumerGroupHeartbeatRequest) -> None:
     """Raise INVALID_REQUEST or the like for a request that is wrong in every state of a group."""
     if not step.are_consumer_groups_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The consumer protocol is not enabled.")
@@ -132,7 +132,7 @@ def validate(step: Step, context: RequestContext, request: ConsumerGroupHeartbea
 
 
 def validate_words(
-    step: Step, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    step: Step, context: ShardContext, request: ConsumerGroupHeartbeatRequest
 ) -> None:
     """Refuse names too long for a record, an unknown assignor, and an invalid pattern."""
     names = (request.group_id, request.member_id, request.instance_id, request.rack_id)
@@ -269,7 +269,7 @@ def take_over(step: Step, group: ConsumerGroup, member: ConsumerMember, member_i
 
 
 def said(
-    context: RequestContext,
+    context: ShardContext,
     request: ConsumerGroupHeartbeatRequest,
     before: MemberSubscription | None,
 ) -> MemberSubscription:

@@ -14,7 +14,7 @@ from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, Gro
 from broker.coordinator.group.member import Member
 from broker.coordinator.group.offsets import remove_group, remove_offset
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group import departures
 from broker.coordinator.share_group.config import SHARE_PROTOCOL
 from broker.coordinator.share_group.offsets import validate_empty
@@ -33,7 +33,7 @@ CLASSIC_GROUP_TYPE = "classic"
 """The type of classic groups in ListGroups v5."""
 
 
-def describe_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
+def describe_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Describe one group; only a STABLE one shows its protocol and its members' metadata."""
     group = step.shard.groups.get(group_id)
     if group is None:
@@ -52,7 +52,7 @@ def describe_group(step: Step, token: Token, context: RequestContext, group_id: 
     )
 
 
-def unknown_group(context: RequestContext, group_id: str) -> DescribedGroup:
+def unknown_group(context: ShardContext, group_id: str) -> DescribedGroup:
     """Build the description of a group that does not exist."""
     if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -129,13 +129,13 @@ def listed_group(found: FoundGroup) -> ListedGroup:
 
 
 def refuse_delete_group(
-    context: RequestContext, group_id: str, code: ErrorCode
+    context: ShardContext, group_id: str, code: ErrorCode
 ) -> DeletableGroupResult:
     """Build the answer to a refused deletion of one group."""
     return DeletableGroupResult(group_id=group_id, error_code=code)
 
 
-def delete_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
+def delete_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Delete a group without members, with its offsets; raise NON_EMPTY_GROUP."""
     consumer_group = step.shard.consumer_groups.get(group_id)
     if consumer_group is not None:

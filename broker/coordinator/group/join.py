@@ -25,7 +25,7 @@ from broker.coordinator.group.rebalance import (
 )
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
-from broker.coordinator.output import RequestContext, Token, Waiting
+from broker.coordinator.output import ShardContext, Token, Waiting
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -41,28 +41,26 @@ class JoinCall(NamedTuple):
     """One JoinGroup request, with its token and its context."""
 
     token: Token
-    context: RequestContext
+    context: ShardContext
     request: JoinGroupRequest
 
 
 def join_other_group(
-    step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
+    step: Step, token: Token, context: ShardContext, request: JoinGroupRequest
 ) -> None:
     """Refuse a member of a share group or a streams group: these have other protocols."""
     raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def refuse_join(
-    context: RequestContext, request: JoinGroupRequest, code: ErrorCode
+    context: ShardContext, request: JoinGroupRequest, code: ErrorCode
 ) -> JoinGroupResponse:
     """Build the answer to a refused JoinGroup."""
     member_id = "" if code is ErrorCode.GROUP_MAX_SIZE_REACHED else request.member_id
     return join_refusal(code, member_id, context.api_version)
 
 
-def join_group(
-    step: Step, token: Token, context: RequestContext, request: JoinGroupRequest
-) -> None:
+def join_group(step: Step, token: Token, context: ShardContext, request: JoinGroupRequest) -> None:
     """Add a member, or let it join again; the answer is parked until the join phase ends."""
     validate_request(step.shard.config, context, request)
     call = JoinCall(token, context, request)
@@ -85,9 +83,7 @@ def join_group(
         join_unknown_member(step, group, call)
 
 
-def validate_request(
-    config: GroupConfig, context: RequestContext, request: JoinGroupRequest
-) -> None:
+def validate_request(config: GroupConfig, context: ShardContext, request: JoinGroupRequest) -> None:
     """Raise KafkaError for a request that is wrong in every state of the group."""
     if not request.group_id or not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)

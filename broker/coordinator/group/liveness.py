@@ -12,7 +12,7 @@ from broker.coordinator.group.rebalance import (
     remove_member,
 )
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from common.kafka.protocol.messages.leave_group import (
@@ -35,13 +35,13 @@ FIRST_VERSION_WITH_MEMBERS = 3
 
 
 def refuse_heartbeat(
-    context: RequestContext, request: HeartbeatRequest, code: ErrorCode
+    context: ShardContext, request: HeartbeatRequest, code: ErrorCode
 ) -> HeartbeatResponse:
     """Build the answer to a refused Heartbeat."""
     return HeartbeatResponse(error_code=code)
 
 
-def heartbeat(step: Step, token: Token, context: RequestContext, request: HeartbeatRequest) -> None:
+def heartbeat(step: Step, token: Token, context: ShardContext, request: HeartbeatRequest) -> None:
     """Restart a member's session; the answer says whether it must join again."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -54,7 +54,7 @@ def heartbeat(step: Step, token: Token, context: RequestContext, request: Heartb
 
 
 def refuse_leave(
-    context: RequestContext, request: LeaveGroupRequest, code: ErrorCode
+    context: ShardContext, request: LeaveGroupRequest, code: ErrorCode
 ) -> LeaveGroupResponse:
     """Build the answer to a refused LeaveGroup; for an unknown group, the error is per member."""
     if code is ErrorCode.UNKNOWN_MEMBER_ID and context.api_version >= FIRST_VERSION_WITH_MEMBERS:
@@ -65,7 +65,7 @@ def refuse_leave(
 
 
 def leave_group(
-    step: Step, token: Token, context: RequestContext, request: LeaveGroupRequest
+    step: Step, token: Token, context: ShardContext, request: LeaveGroupRequest
 ) -> None:
     """Remove members at once, without waiting for their session timeouts."""
     if not request.group_id:

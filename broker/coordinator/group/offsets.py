@@ -21,7 +21,7 @@ from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
 from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
 from broker.coordinator.group.records import group_tombstone, offset_record
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import Output, RequestContext, Token
+from broker.coordinator.output import Output, ShardContext, Token
 from broker.coordinator.streams_group import departures as streams_departures
 from broker.coordinator.streams_group.administration import Committer, allow_all, committer
 from broker.coordinator.streams_group.administration import validate_fetch as validate_streams_fetch
@@ -62,7 +62,7 @@ OffsetsByTopic = dict[str, dict[int, OffsetAndMetadata]]
 
 
 def refuse_commit(
-    context: RequestContext, request: OffsetCommitRequest, code: ErrorCode
+    context: ShardContext, request: OffsetCommitRequest, code: ErrorCode
 ) -> OffsetCommitResponse:
     """Build the answer to a refused OffsetCommit, with the error at every partition."""
     topics = [commit_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
@@ -83,7 +83,7 @@ def commit_answer(
 
 
 def commit_offsets(
-    step: Step, token: Token, context: RequestContext, request: OffsetCommitRequest
+    step: Step, token: Token, context: ShardContext, request: OffsetCommitRequest
 ) -> None:
     """Write the valid offsets in one batch; an invalid one gets an error code of its own."""
     group = None
@@ -137,7 +137,7 @@ def commit_offsets(
 
 def commit_code(
     step: Step,
-    context: RequestContext,
+    context: ShardContext,
     topic: OffsetCommitRequestTopic,
     partition: OffsetCommitRequestPartition,
 ) -> ErrorCode:
@@ -159,7 +159,7 @@ def metadata_code(step: Step, topic: str, metadata: str | None) -> ErrorCode:
 
 
 def consumer_committer(
-    step: Step, group: ConsumerGroup, context: RequestContext, request: OffsetCommitRequest
+    step: Step, group: ConsumerGroup, context: ShardContext, request: OffsetCommitRequest
 ) -> Committer:
     """Return the check of each partition of a commit to a consumer group; raise KafkaError."""
     epoch = request.generation_id_or_member_epoch
@@ -193,7 +193,7 @@ def write_offsets(
 
 
 def committing_group(
-    step: Step, context: RequestContext, request: OffsetCommitRequest
+    step: Step, context: ShardContext, request: OffsetCommitRequest
 ) -> ClassicGroup:
     """Return the group, or a new simple one; raise KafkaError if the commit is not allowed."""
     if not fits_record(request.group_id):
@@ -221,7 +221,7 @@ def committing_group(
 
 
 def refuse_fetch(
-    context: RequestContext, request: OffsetFetchRequestGroup, code: ErrorCode
+    context: ShardContext, request: OffsetFetchRequestGroup, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
     """Build the answer to a refused OffsetFetch for one group."""
     return OffsetFetchResponseGroup(group_id=request.group_id, error_code=code)
@@ -230,7 +230,7 @@ def refuse_fetch(
 def fetch_offsets(
     step: Step,
     token: Token,
-    context: RequestContext,
+    context: ShardContext,
     request: OffsetFetchRequestGroup,
     *,
     require_stable: bool = False,
@@ -284,7 +284,7 @@ def hide_unstable(step: Step, group_id: str, topics: list[OffsetFetchResponseTop
 
 
 def fetched_topic(
-    step: Step, context: RequestContext, group_id: str, topic: OffsetFetchRequestTopics
+    step: Step, context: ShardContext, group_id: str, topic: OffsetFetchRequestTopics
 ) -> OffsetFetchResponseTopics:
     """Build the answer for the partitions of one topic."""
     code = ErrorCode.NONE
@@ -317,14 +317,14 @@ def fetched_partition(
 
 
 def refuse_delete(
-    context: RequestContext, request: OffsetDeleteRequest, code: ErrorCode
+    context: ShardContext, request: OffsetDeleteRequest, code: ErrorCode
 ) -> OffsetDeleteResponse:
     """Build the answer to a refused OffsetDelete."""
     return OffsetDeleteResponse(error_code=code)
 
 
 def delete_offsets(
-    step: Step, token: Token, context: RequestContext, request: OffsetDeleteRequest
+    step: Step, token: Token, context: ShardContext, request: OffsetDeleteRequest
 ) -> None:
     """Delete offsets; a topic that a member reads gets GROUP_SUBSCRIBED_TO_TOPIC."""
     if not request.group_id:

@@ -50,7 +50,7 @@ from broker.coordinator.output import (
     Output,
     RandomSource,
     Reply,
-    RequestContext,
+    ShardContext,
     Token,
 )
 from broker.coordinator.share_group import administration as share_administration
@@ -89,8 +89,8 @@ RequestT = TypeVar("RequestT")
 GroupRequestT = TypeVar(
     "GroupRequestT", JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, LeaveGroupRequest
 )
-Handler = Callable[[Step, Token, RequestContext, RequestT], None]
-Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
+Handler = Callable[[Step, Token, ShardContext, RequestT], None]
+Refuse = Callable[[ShardContext, RequestT, ErrorCode], object]
 
 
 class GroupShard:
@@ -198,7 +198,7 @@ class GroupShard:
     # Membership. The answers of join_group and sync_group may be parked.
 
     def join_group(
-        self, token: Token, context: RequestContext, request: JoinGroupRequest, now: Instant
+        self, token: Token, context: ShardContext, request: JoinGroupRequest, now: Instant
     ) -> Output:
         """JoinGroup, v0-9."""
         handler = self._of_kind(request, join.join_group, classic_members.join_group)
@@ -207,21 +207,21 @@ class GroupShard:
         return self._handle(handler, join.refuse_join, token, context, request, now)
 
     def sync_group(
-        self, token: Token, context: RequestContext, request: SyncGroupRequest, now: Instant
+        self, token: Token, context: ShardContext, request: SyncGroupRequest, now: Instant
     ) -> Output:
         """SyncGroup, v0-5."""
         handler = self._of_kind(request, sync.sync_group, classic_members.sync_group)
         return self._handle(handler, sync.refuse_sync, token, context, request, now)
 
     def heartbeat(
-        self, token: Token, context: RequestContext, request: HeartbeatRequest, now: Instant
+        self, token: Token, context: ShardContext, request: HeartbeatRequest, now: Instant
     ) -> Output:
         """Heartbeat, v0-4."""
         handler = self._of_kind(request, liveness.heartbeat, classic_members.heartbeat)
         return self._handle(handler, liveness.refuse_heartbeat, token, context, request, now)
 
     def leave_group(
-        self, token: Token, context: RequestContext, request: LeaveGroupRequest, now: Instant
+        self, token: Token, context: ShardContext, request: LeaveGroupRequest, now: Instant
     ) -> Output:
         """LeaveGroup, v0-5."""
         handler = self._of_kind(request, liveness.leave_group, classic_members.leave_group)
@@ -230,7 +230,7 @@ class GroupShard:
     def consumer_group_heartbeat(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: ConsumerGroupHeartbeatRequest,
         now: Instant,
     ) -> Output:
@@ -241,7 +241,7 @@ class GroupShard:
     def share_group_heartbeat(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: ShareGroupHeartbeatRequest,
         now: Instant,
     ) -> Output:
@@ -253,7 +253,7 @@ class GroupShard:
         self,
         planned_by: Handler[RequestT],
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         group_id: str,
         request: RequestT,
         now: Instant,
@@ -273,7 +273,7 @@ class GroupShard:
     def streams_group_heartbeat(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: StreamsGroupHeartbeatRequest,
         now: Instant,
     ) -> Output:
@@ -287,7 +287,7 @@ class GroupShard:
     # again under the same name.
 
     def commit_offsets(
-        self, token: Token, context: RequestContext, request: OffsetCommitRequest, now: Instant
+        self, token: Token, context: ShardContext, request: OffsetCommitRequest, now: Instant
     ) -> Output:
         """OffsetCommit, v0-10. The caller checks that the topics exist."""
         refuse = offsets.refuse_commit
@@ -296,7 +296,7 @@ class GroupShard:
     def fetch_offsets(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: OffsetFetchRequestGroup,
         now: Instant,
         *,
@@ -311,7 +311,7 @@ class GroupShard:
         return self._handle(handler, offsets.refuse_fetch, token, context, request, now)
 
     def commit_in_transaction(
-        self, token: Token, context: RequestContext, request: TxnOffsetCommitRequest, now: Instant
+        self, token: Token, context: ShardContext, request: TxnOffsetCommitRequest, now: Instant
     ) -> Output:
         """TxnOffsetCommit, v0-5; the caller checks that the transaction has this partition."""
         handler = transactional_offsets.commit_in_transaction
@@ -325,7 +325,7 @@ class GroupShard:
         return step.output
 
     def delete_offsets(
-        self, token: Token, context: RequestContext, request: OffsetDeleteRequest, now: Instant
+        self, token: Token, context: ShardContext, request: OffsetDeleteRequest, now: Instant
     ) -> Output:
         """OffsetDelete, v0."""
         refuse = offsets.refuse_delete
@@ -334,7 +334,7 @@ class GroupShard:
     # Administration, one group at a time.
 
     def describe_group(
-        self, token: Token, context: RequestContext, group_id: str, now: Instant
+        self, token: Token, context: ShardContext, group_id: str, now: Instant
     ) -> Output:
         """One group of a DescribeGroups, v0-6, answered by a DescribedGroup."""
         step = Step(self.state, now)
@@ -342,7 +342,7 @@ class GroupShard:
         return step.output
 
     def describe_consumer_group(
-        self, token: Token, context: RequestContext, group_id: str, now: Instant
+        self, token: Token, context: ShardContext, group_id: str, now: Instant
     ) -> Output:
         """One group of a ConsumerGroupDescribe, v0-1, answered by its DescribedGroup."""
         step = Step(self.state, now)
@@ -350,7 +350,7 @@ class GroupShard:
         return step.output
 
     def describe_share_group(
-        self, token: Token, context: RequestContext, group_id: str, now: Instant
+        self, token: Token, context: ShardContext, group_id: str, now: Instant
     ) -> Output:
         """One group of a ShareGroupDescribe, v1, answered by its DescribedGroup."""
         step = Step(self.state, now)
@@ -358,7 +358,7 @@ class GroupShard:
         return step.output
 
     def describe_streams_group(
-        self, token: Token, context: RequestContext, group_id: str, now: Instant
+        self, token: Token, context: ShardContext, group_id: str, now: Instant
     ) -> Output:
         """One group of a StreamsGroupDescribe, v0, answered by its DescribedGroup."""
         step = Step(self.state, now)
@@ -368,7 +368,7 @@ class GroupShard:
     def list_groups(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         states_filter: list[str],
         types_filter: list[str],
     ) -> Output:
@@ -378,7 +378,7 @@ class GroupShard:
         return step.output
 
     def delete_group(
-        self, token: Token, context: RequestContext, group_id: str, now: Instant
+        self, token: Token, context: ShardContext, group_id: str, now: Instant
     ) -> Output:
         """One group of a DeleteGroups, v0-2, answered by a DeletableGroupResult."""
         refuse = describe.refuse_delete_group
@@ -439,7 +439,7 @@ class GroupShard:
         handler: Handler[RequestT],
         refuse: Refuse[RequestT],
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: RequestT,
         now: Instant,
     ) -> Output:
@@ -460,7 +460,7 @@ class GroupShard:
         handler: Handler[RequestT],
         refuse: Callable[[KafkaError], object],
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: RequestT,
         now: Instant,
     ) -> Output:

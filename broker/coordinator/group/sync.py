@@ -17,7 +17,7 @@ from broker.coordinator.group.rebalance import (
 )
 from broker.coordinator.group.records import group_record
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
-from broker.coordinator.output import RequestContext, Token, Waiting
+from broker.coordinator.output import ShardContext, Token, Waiting
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -25,15 +25,13 @@ FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def refuse_sync(
-    context: RequestContext, request: SyncGroupRequest, code: ErrorCode
+    context: ShardContext, request: SyncGroupRequest, code: ErrorCode
 ) -> SyncGroupResponse:
     """Build the answer to a refused SyncGroup."""
     return SyncGroupResponse(error_code=code)
 
 
-def sync_group(
-    step: Step, token: Token, context: RequestContext, request: SyncGroupRequest
-) -> None:
+def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGroupRequest) -> None:
     """Answer with the member's assignment, at once or when the leader has sent it."""
     group, member = validate_request(step, context, request)
     # The member has synced in time, whatever the answer to this request is.
@@ -53,7 +51,7 @@ def sync_group(
 
 
 def validate_request(
-    step: Step, context: RequestContext, request: SyncGroupRequest
+    step: Step, context: ShardContext, request: SyncGroupRequest
 ) -> tuple[ClassicGroup, Member]:
     """Return group and member; raise KafkaError."""
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (

@@ -22,7 +22,7 @@ from broker.coordinator.output import (
     EndOfTransaction,
     InTransaction,
     Output,
-    RequestContext,
+    ShardContext,
     Token,
 )
 from broker.coordinator.streams_group.administration import Committer, allow_all, committer
@@ -39,7 +39,7 @@ from common.kafka.protocol.messages.txn_offset_commit import (
 
 
 def refuse_transactional_commit(
-    context: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode
+    context: ShardContext, request: TxnOffsetCommitRequest, code: ErrorCode
 ) -> TxnOffsetCommitResponse:
     """Build the answer to a refused TxnOffsetCommit, with the error at every partition."""
     topics = [_answer(topic, [code] * len(topic.partitions)) for topic in request.topics]
@@ -61,7 +61,7 @@ def _answer(
 
 
 def commit_in_transaction(
-    step: Step, token: Token, context: RequestContext, request: TxnOffsetCommitRequest
+    step: Step, token: Token, context: ShardContext, request: TxnOffsetCommitRequest
 ) -> None:
     """Write the offsets as a part of the producer's transaction."""
     member, group = None, None

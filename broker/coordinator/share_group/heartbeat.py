@@ -13,7 +13,7 @@ from broker.coordinator.consumer_group.heartbeat import too_large
 from broker.coordinator.consumer_group.subscriptions import compute_metadata_hash
 from broker.coordinator.group.config import fits_record
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group import departures
 from broker.coordinator.share_group.initialization import maybe_initialize
 from broker.coordinator.share_group.member import (
@@ -41,7 +41,7 @@ from common.kafka.protocol.messages.share_group_heartbeat import (
 
 
 def share_group_heartbeat(
-    step: Step, token: Token, context: RequestContext, request: ShareGroupHeartbeatRequest
+    step: Step, token: Token, context: ShardContext, request: ShareGroupHeartbeatRequest
 ) -> None:
     """Answer one heartbeat; raise KafkaError, with nothing changed, to refuse it."""
     validate(step, context, request)
@@ -84,7 +84,7 @@ def refuse_heartbeat(refusal: KafkaError) -> ShareGroupHeartbeatResponse:
     )
 
 
-def validate(step: Step, context: RequestContext, request: ShareGroupHeartbeatRequest) -> None:
+def validate(step: Step, context: ShardContext, request: ShareGroupHeartbeatRequest) -> None:
     """Raise INVALID_REQUEST or the like for a request that is wrong in every state of a group."""
     step.validate_share_groups()
     problems = {
@@ -154,7 +154,7 @@ def fenced(reason: str) -> KafkaError:
 
 
 def said(
-    context: RequestContext,
+    context: ShardContext,
     request: ShareGroupHeartbeatRequest,
     before: ShareSubscription | None,
 ) -> ShareSubscription:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group.heartbeat import joined
 from broker.coordinator.share_group.initialization import (
     InitializeState,
@@ -52,7 +52,7 @@ class Plan:
     """The topics of the response that are known already."""
 
 
-def refuse_plan(context: RequestContext, group_id: str, refusal: KafkaError) -> Plan:
+def refuse_plan(context: ShardContext, group_id: str, refusal: KafkaError) -> Plan:
     """Build the plan of a refused request."""
     return Plan(group_id=group_id, error_code=refusal.code, error_message=refusal.message)
 
@@ -67,7 +67,7 @@ def validate_empty(group: ShareGroup) -> None:
 
 
 def alter_offsets(
-    step: Step, token: Token, context: RequestContext, request: AlterShareGroupOffsetsRequest
+    step: Step, token: Token, context: ShardContext, request: AlterShareGroupOffsetsRequest
 ) -> None:
     """Plan new start offsets; the group is created if there is none."""
     step.validate_share_groups()
@@ -127,7 +127,7 @@ def _altered(
 
 
 def begin_to_delete_offsets(
-    step: Step, token: Token, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+    step: Step, token: Token, context: ShardContext, request: DeleteShareGroupOffsetsRequest
 ) -> None:
     """Plan the deletion of the state of whole topics."""
     step.validate_share_groups()
@@ -168,7 +168,7 @@ def _not_deleted(name: str, reason: str) -> DeleteShareGroupOffsetsResponseTopic
     )
 
 
-def begin_to_delete_group(step: Step, token: Token, context: RequestContext, group_id: str) -> None:
+def begin_to_delete_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Plan the deletion of a share group's state; of another group there is none."""
     group = step.shard.share_groups.get(group_id)
     if group is None:
@@ -199,7 +199,7 @@ class Deleted(NamedTuple):
     topic_ids: frozenset[bytes]
 
 
-def complete_deletion(step: Step, token: Token, context: RequestContext, deleted: Deleted) -> None:
+def complete_deletion(step: Step, token: Token, context: ShardContext, deleted: Deleted) -> None:
     """Note the end of a deletion; it has no second half."""
     group = step.shard.share_groups.get(deleted.group_id)
     if group is not None:
@@ -218,7 +218,7 @@ class Initialized(NamedTuple):
 
 
 def complete_initialization(
-    step: Step, token: Token, context: RequestContext, results: Initialized
+    step: Step, token: Token, context: ShardContext, results: Initialized
 ) -> None:
     """Note the results; there is no second half."""
     on_results(step, *results)
@@ -228,9 +228,7 @@ def complete_initialization(
 # Describe.
 
 
-def initialized_partitions(
-    step: Step, token: Token, context: RequestContext, group_id: str
-) -> None:
+def initialized_partitions(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Answer with the partitions that have state; a group that does not exist has none."""
     step.validate_share_groups()
     group = step.shard.share_groups.get(group_id)

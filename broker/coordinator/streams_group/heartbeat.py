@@ -18,7 +18,7 @@ from broker.coordinator.group.assigning import is_early
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.config import fits_record
 from broker.coordinator.group.step import Step
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.streams_group import departures
 from broker.coordinator.streams_group.configured_topology import (
     ConfiguredTopology,
@@ -74,7 +74,7 @@ class HeartbeatAnswer(NamedTuple):
 
 
 def streams_group_heartbeat(
-    step: Step, token: Token, context: RequestContext, request: StreamsGroupHeartbeatRequest
+    step: Step, token: Token, context: ShardContext, request: StreamsGroupHeartbeatRequest
 ) -> None:
     """Answer one heartbeat; raise KafkaError, with nothing changed, to refuse it."""
     validate(step, context, request)
@@ -170,7 +170,7 @@ def refuse_heartbeat(refusal: KafkaError) -> HeartbeatAnswer:
 # Validation of the request.
 
 
-def validate(step: Step, context: RequestContext, request: StreamsGroupHeartbeatRequest) -> None:
+def validate(step: Step, context: ShardContext, request: StreamsGroupHeartbeatRequest) -> None:
     """Raise INVALID_REQUEST or the like for a request that is wrong in every state of a group."""
     if not step.are_streams_groups_enabled:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The streams protocol is not enabled.")
@@ -223,7 +223,7 @@ def _not_built(request: StreamsGroupHeartbeatRequest) -> dict[str, bool]:
     }
 
 
-def validate_words(context: RequestContext, request: StreamsGroupHeartbeatRequest) -> None:
+def validate_words(context: ShardContext, request: StreamsGroupHeartbeatRequest) -> None:
     """Raise INVALID_REQUEST for names that are too long for a record."""
     endpoint = request.user_endpoint
     names = (
@@ -369,7 +369,7 @@ def topology_for(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> 
 
 
 def said(
-    context: RequestContext, request: StreamsGroupHeartbeatRequest, before: MemberMetadata | None
+    context: ShardContext, request: StreamsGroupHeartbeatRequest, before: MemberMetadata | None
 ) -> MemberMetadata:
     """Return what the member says; a field that the request leaves out keeps its value."""
     old = before or MemberMetadata()

@@ -7,7 +7,7 @@ added it (`verify_only`), so that a late batch cannot start a transaction that n
 
 from collections.abc import Iterable
 
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.transaction.state import PREPARED, TransactionState
 from broker.coordinator.transaction.step import Step, concurrent
 from broker.coordinator.transaction.transaction import (
@@ -31,7 +31,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
 
 
-def told_in(context: RequestContext, code: ErrorCode) -> ErrorCode:
+def told_in(context: ShardContext, code: ErrorCode) -> ErrorCode:
     """Return the code as the request's version knows it (KIP-588)."""
     is_old = context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED
     if is_old and code == ErrorCode.PRODUCER_FENCED:
@@ -40,21 +40,21 @@ def told_in(context: RequestContext, code: ErrorCode) -> ErrorCode:
 
 
 def refuse_add(
-    context: RequestContext, request: AddPartitionsToTxnTransaction, code: ErrorCode
+    context: ShardContext, request: AddPartitionsToTxnTransaction, code: ErrorCode
 ) -> AddPartitionsToTxnResult:
     """Build the refusal, with the error at every partition: a transaction adds all or none."""
     return result(request, told_in(context, code))
 
 
 def refuse_add_offsets(
-    context: RequestContext, request: AddOffsetsToTxnRequest, code: ErrorCode
+    context: ShardContext, request: AddOffsetsToTxnRequest, code: ErrorCode
 ) -> AddOffsetsToTxnResponse:
     """Build the answer to a refused AddOffsetsToTxn."""
     return AddOffsetsToTxnResponse(error_code=told_in(context, code))
 
 
 def add_partitions(
-    step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
+    step: Step, token: Token, context: ShardContext, request: AddPartitionsToTxnTransaction
 ) -> None:
     """Add partitions to a transaction, or begin one. The caller checks that they exist."""
     is_by_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
@@ -69,7 +69,7 @@ def add_partitions(
 
 
 def verify_partitions(
-    step: Step, token: Token, context: RequestContext, request: AddPartitionsToTxnTransaction
+    step: Step, token: Token, context: ShardContext, request: AddPartitionsToTxnTransaction
 ) -> None:
     """Answer TRANSACTION_ABORTABLE for each partition that is not in the open transaction."""
     transaction = _transaction(step, request)

@@ -3,7 +3,7 @@
 from collections.abc import Container
 from dataclasses import dataclass
 
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.transaction.state import TransactionState
 from broker.coordinator.transaction.step import Step, validate_transactional_id
 from broker.coordinator.transaction.transaction import Transaction
@@ -16,14 +16,14 @@ from common.kafka.protocol.messages.list_transactions import TransactionState as
 
 
 def refuse_describe(
-    context: RequestContext, transactional_id: str, code: ErrorCode
+    context: ShardContext, transactional_id: str, code: ErrorCode
 ) -> DescribedTransaction:
     """Build the answer to a refused description."""
     return DescribedTransaction(error_code=code, transactional_id=transactional_id)
 
 
 def describe_transaction(
-    step: Step, token: Token, context: RequestContext, transactional_id: str
+    step: Step, token: Token, context: ShardContext, transactional_id: str
 ) -> None:
     """Describe one transactional id; an ending transaction has the partitions without a marker."""
     validate_transactional_id(transactional_id)

@@ -25,7 +25,7 @@ The answer is sent when PREPARE_* is committed, because the outcome cannot chang
 epochs are exhausted, the answer has the producer's next id.
 """
 
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.transaction.add_partitions import told_in
 from broker.coordinator.transaction.state import PREPARED, TransactionState
 from broker.coordinator.transaction.step import Step, concurrent, fenced
@@ -45,7 +45,7 @@ ENDED = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT
 """For each state after the end of a transaction: True if it was committed."""
 
 
-def refuse_end(context: RequestContext, request: EndTxnRequest, code: ErrorCode) -> EndTxnResponse:
+def refuse_end(context: ShardContext, request: EndTxnRequest, code: ErrorCode) -> EndTxnResponse:
     """Build the answer to a refused EndTxn."""
     return EndTxnResponse(
         error_code=told_in(context, code),
@@ -55,7 +55,7 @@ def refuse_end(context: RequestContext, request: EndTxnRequest, code: ErrorCode)
 
 
 def end_transaction(
-    step: Step, token: Token, context: RequestContext, request: EndTxnRequest
+    step: Step, token: Token, context: ShardContext, request: EndTxnRequest
 ) -> None:
     """End the producer's transaction; a repeated request gets the same answer."""
     if context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP:

@@ -9,7 +9,7 @@ Kafka aborts an open transaction whatever epoch the request has. Here a producer
 gets PRODUCER_FENCED, and does not abort the transaction of its successor.
 """
 
-from broker.coordinator.output import RequestContext, Token
+from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.transaction.state import PREPARED, TransactionState
 from broker.coordinator.transaction.step import (
     Step,
@@ -33,7 +33,7 @@ FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def refuse_init(
-    context: RequestContext, request: InitProducerIdRequest, code: ErrorCode
+    context: ShardContext, request: InitProducerIdRequest, code: ErrorCode
 ) -> InitProducerIdResponse:
     """Build the refusal; before v4 a fenced producer gets INVALID_PRODUCER_EPOCH (KIP-588)."""
     is_old = context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED
@@ -45,7 +45,7 @@ def refuse_init(
 
 
 def init_producer_id(
-    step: Step, token: Token, context: RequestContext, request: InitProducerIdRequest
+    step: Step, token: Token, context: ShardContext, request: InitProducerIdRequest
 ) -> None:
     """Answer with an id and an epoch that fence all earlier producers."""
     transactional_id = request.transactional_id or ""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from broker.coordinator.output import Reply, RequestContext, Token
+from broker.coordinator.output import Reply, ShardContext, Token
 from common.kafka.errors import ErrorCode
 
 PARKED_MS = 500
@@ -31,7 +31,7 @@ class Parked(NamedTuple):
     """A parked request, with its handler and the function that refuses it."""
 
     token: Token
-    context: RequestContext
+    context: ShardContext
     request: Any
     handler: Callable[..., None]
     refuse: Callable[..., object]

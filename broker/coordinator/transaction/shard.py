@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
-from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, RequestContext, Token
+from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, ShardContext, Token
 from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.coordinator.transaction import (
     add_partitions,
@@ -39,8 +39,8 @@ from common.kafka.protocol.messages.end_txn import EndTxnRequest
 from common.kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 
 RequestT = TypeVar("RequestT")
-Handler = Callable[[Step, Token, RequestContext, RequestT], None]
-Refuse = Callable[[RequestContext, RequestT, ErrorCode], object]
+Handler = Callable[[Step, Token, ShardContext, RequestT], None]
+Refuse = Callable[[ShardContext, RequestT, ErrorCode], object]
 
 
 class TransactionShard:
@@ -88,7 +88,7 @@ class TransactionShard:
     # Requests from producers, and from brokers for their producers.
 
     def init_producer_id(
-        self, token: Token, context: RequestContext, request: InitProducerIdRequest, now: Instant
+        self, token: Token, context: ShardContext, request: InitProducerIdRequest, now: Instant
     ) -> Output:
         """InitProducerId, v0-5, with a transactional id."""
         refuse = init_producer_id.refuse_init
@@ -98,7 +98,7 @@ class TransactionShard:
     def add_partitions(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: AddPartitionsToTxnTransaction,
         now: Instant,
     ) -> Output:
@@ -114,7 +114,7 @@ class TransactionShard:
     def add_offsets(
         self,
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: AddOffsetsToTxnRequest,
         offsets_partition: TopicPartition,
         now: Instant,
@@ -123,14 +123,14 @@ class TransactionShard:
         refuse = add_partitions.refuse_add_offsets
 
         def handle(
-            step: Step, token: Token, context: RequestContext, request: AddOffsetsToTxnRequest
+            step: Step, token: Token, context: ShardContext, request: AddOffsetsToTxnRequest
         ) -> None:
             add_partitions.add_offsets(step, token, request, offsets_partition)
 
         return self._handle_or_park(Parked(token, context, request, handle, refuse), now)
 
     def end_transaction(
-        self, token: Token, context: RequestContext, request: EndTxnRequest, now: Instant
+        self, token: Token, context: ShardContext, request: EndTxnRequest, now: Instant
     ) -> Output:
         """EndTxn, v0-5."""
         refuse = end_txn.refuse_end
@@ -139,7 +139,7 @@ class TransactionShard:
     # Administration.
 
     def describe_transaction(
-        self, token: Token, context: RequestContext, transactional_id: str, now: Instant
+        self, token: Token, context: ShardContext, transactional_id: str, now: Instant
     ) -> Output:
         """One transactional id of a DescribeTransactions, v0."""
         handle, refuse = describe.describe_transaction, describe.refuse_describe
@@ -218,7 +218,7 @@ class TransactionShard:
         handler: Handler[RequestT],
         refuse: Refuse[RequestT],
         token: Token,
-        context: RequestContext,
+        context: ShardContext,
         request: RequestT,
         now: Instant,
     ) -> Output:

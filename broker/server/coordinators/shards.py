@@ -19,8 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token, joined
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import (
+    Instant,
+    LoadedSteps,
+    Output,
+    Reply,
+    ShardContext,
+    Token,
+    joined,
+)
 from broker.coordinator.partitioning import partition_for
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog

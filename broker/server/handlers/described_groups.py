@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import Instant, Output
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import Instant, Output, ShardContext
 from broker.server.cluster import authorized_operations
 from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups

@@ -5,7 +5,7 @@ import pytest
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
-from broker.coordinator.output import Reply, RequestContext
+from broker.coordinator.output import Reply, ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.join_group import JoinGroupResponse
 from common.kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -18,11 +18,11 @@ from tests.lib.group_scenario import GROUP, Scenario, protocols
 
 
 def describe(scenario, version=6, group_id=GROUP):
-    return scenario.ask(scenario.shard.describe_group, RequestContext(version), group_id)
+    return scenario.ask(scenario.shard.describe_group, ShardContext(version), group_id)
 
 
 def delete_group(scenario, group_id=GROUP):
-    answer = scenario.ask(scenario.shard.delete_group, RequestContext(2), group_id)
+    answer = scenario.ask(scenario.shard.delete_group, ShardContext(2), group_id)
     assert answer.group_id == group_id
     return ErrorCode(answer.error_code)
 
@@ -103,7 +103,7 @@ def test_a_bulk_of_tombstones_is_split_into_batches_that_fit():
     scenario = Scenario(GroupConfig(max_batch_bytes=2_000))
     for partition in range(100):
         scenario.commit({("t", partition): 1})
-    output = scenario.shard.delete_group("token", RequestContext(2), GROUP, scenario.now)
+    output = scenario.shard.delete_group("token", ShardContext(2), GROUP, scenario.now)
     batches = list(output.batches(2_000))
     assert sum(map(len, batches)) == 100
     assert len(batches) > 1
@@ -112,7 +112,7 @@ def test_a_bulk_of_tombstones_is_split_into_batches_that_fit():
 
 def leave(scenario, version, *identities, **fields):
     request = LeaveGroupRequest(group_id=GROUP, members=list(identities), **fields)
-    return scenario.ask(scenario.shard.leave_group, RequestContext(version), request)
+    return scenario.ask(scenario.shard.leave_group, ShardContext(version), request)
 
 
 def test_several_members_leave_at_once_each_with_its_own_answer():

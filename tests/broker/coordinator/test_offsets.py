@@ -5,7 +5,7 @@ import pytest
 from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.config import MAX_NAME_BYTES, GroupConfig
 from broker.coordinator.group.offset_store import NO_TOPIC_ID
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -106,7 +106,7 @@ def commit_one(scenario, version=9, topic_id=bytes(16), name="t", **partition_fi
     )
     topic = OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=[partition])
     request = OffsetCommitRequest(group_id=GROUP, topics=[topic])
-    context = RequestContext(version)
+    context = ShardContext(version)
     response = scenario.ask(scenario.shard.commit_offsets, context, request)
     assert response.topics[0].topic_id == topic_id
     return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -115,7 +115,7 @@ def commit_one(scenario, version=9, topic_id=bytes(16), name="t", **partition_fi
 def fetch_one(scenario, version=9, topic_id=bytes(16), name="t"):
     topic = OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=[0])
     request = OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])
-    response = scenario.ask(scenario.shard.fetch_offsets, RequestContext(version), request)
+    response = scenario.ask(scenario.shard.fetch_offsets, ShardContext(version), request)
     assert response.topics[0].topic_id == topic_id
     return response.topics[0].partitions[0]
 
@@ -207,7 +207,7 @@ def delete(scenario, topic="t", partitions=(0,), group_id=GROUP):
             )
         ],
     )
-    response = scenario.ask(scenario.shard.delete_offsets, RequestContext(0), request)
+    response = scenario.ask(scenario.shard.delete_offsets, ShardContext(0), request)
     if response.error_code:
         return ErrorCode(response.error_code)
     return [ErrorCode(each.error_code) for each in response.topics[0].partitions]

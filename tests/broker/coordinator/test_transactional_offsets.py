@@ -9,7 +9,7 @@ from broker.coordinator.group.offset import OffsetAndMetadata
 from broker.coordinator.group.offset_store import NO_TOPIC_ID, OffsetStore
 from broker.coordinator.group.records import offset_record
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import EndOfTransaction, InTransaction, RequestContext
+from broker.coordinator.output import EndOfTransaction, InTransaction, ShardContext
 from broker.model import TopicPartition
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_delete import (
@@ -57,9 +57,7 @@ class Transactions:
             }
         )
         scenario = self.scenario
-        answer = scenario.ask(
-            scenario.shard.commit_in_transaction, RequestContext(version), request
-        )
+        answer = scenario.ask(scenario.shard.commit_in_transaction, ShardContext(version), request)
         ((answered,),) = (each.partitions for each in answer.topics)
         return ErrorCode(answered.error_code)
 
@@ -81,7 +79,7 @@ class Transactions:
         token = scenario.token_count = scenario.token_count + 1
         scenario.take(
             scenario.shard.fetch_offsets(
-                token, RequestContext(9), request, scenario.now, require_stable=require_stable
+                token, ShardContext(9), request, scenario.now, require_stable=require_stable
             )
         )
         (topic,) = scenario.replies.pop(token).topics
@@ -122,7 +120,7 @@ def test_its_records_belong_to_the_transaction():
         ],
     )
     scenario = group.scenario
-    output = scenario.shard.commit_in_transaction(1, RequestContext(3), request, scenario.now)
+    output = scenario.shard.commit_in_transaction(1, ShardContext(3), request, scenario.now)
     assert output.transaction == InTransaction(7, 2)
     assert len(output.records) == 1
 
@@ -213,7 +211,7 @@ def test_deleting_offsets_takes_what_is_pending_too():
     )
     scenario = group.scenario
     before = len(scenario.log)
-    scenario.ask(scenario.shard.delete_offsets, RequestContext(0), request)
+    scenario.ask(scenario.shard.delete_offsets, ShardContext(0), request)
     assert len(scenario.log) == before + 1
     group.end()
     assert group.fetch(require_stable=True) == -1
@@ -225,7 +223,7 @@ def test_deleting_a_group_takes_what_is_pending_too():
     group.commit(5)
     scenario = group.scenario
     before = len(scenario.log)
-    scenario.ask(scenario.shard.delete_group, RequestContext(2), GROUP)
+    scenario.ask(scenario.shard.delete_group, ShardContext(2), GROUP)
     assert len(scenario.log) == before + 2
     group.end()
     assert group.fetch(require_stable=True) == -1

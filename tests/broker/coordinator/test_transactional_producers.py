@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.output import Output, Reply, RequestContext
+from broker.coordinator.output import Output, Reply, ShardContext
 from broker.coordinator.transaction.config import MAX_ENDED_AT_ONCE
 from broker.coordinator.transaction.describe import TransactionFilter
 from broker.coordinator.transaction.parking import PARKED_MS
@@ -181,7 +181,7 @@ class EarlyProducer:
             topics=[AddPartitionsToTxnTopic(name="orders", partitions=[1])],
         )
         shard, now = self.scenario.shard, self.scenario.now
-        return shard.add_partitions(token, RequestContext(3), request, now)
+        return shard.add_partitions(token, ShardContext(3), request, now)
 
     def complete(self) -> Output:
         shard, now = self.scenario.shard, self.scenario.now
@@ -453,8 +453,8 @@ def test_every_answer_has_a_refusal_of_its_own_kind():
     scenario.add(scenario.begin(), T0)
     moved = ErrorCode.NOT_COORDINATOR
     for output in (
-        shard.init_producer_id("t", RequestContext(5), _init_request(), now),
-        shard.describe_transaction("t", RequestContext(0), ID, now),
+        shard.init_producer_id("t", ShardContext(5), _init_request(), now),
+        shard.describe_transaction("t", ShardContext(0), ID, now),
     ):
         refused = refuse(output.replies[0], moved)
         assert (refused.token, refused.response.error_code) == ("t", moved)

@@ -8,7 +8,7 @@ takes all partitions or none: if one does not exist, the others are OPERATION_NO
 from collections.abc import Callable
 from functools import partial
 
-from broker.coordinator.output import RequestContext as ShardContext
+from broker.coordinator.output import ShardContext
 from broker.coordinator.transaction.add_partitions import told_in
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.repeated import merged

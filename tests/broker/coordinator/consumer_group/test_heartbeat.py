@@ -4,7 +4,7 @@ import pytest
 
 from broker.coordinator.consumer_group.config import ConsumerGroupConfig
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from broker.metadata.features import GROUP_VERSION
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.records.metadata import (
@@ -151,7 +151,7 @@ def test_what_a_late_heartbeat_of_the_epoch_before_leaves_out_is_not_given_up(wo
     first.beat()
     assert len(first.owned) == 6
     second.beat()  # Now the first has to give up three, among them perhaps the two it just got.
-    context = RequestContext(1, "client", "/127.0.0.1")
+    context = ShardContext(1, "client", "/127.0.0.1")
     world.ask(world.shard.consumer_group_heartbeat, context, late)
     second.beat()
     assert not first.owned & second.owned

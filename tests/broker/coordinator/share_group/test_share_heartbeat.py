@@ -3,7 +3,7 @@
 import pytest
 
 from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from broker.coordinator.share_group.config import ShareGroupConfig
 from broker.metadata.features import SHARE_VERSION
 from common.kafka.errors import ErrorCode
@@ -223,10 +223,10 @@ def test_a_share_group_is_no_other_kind_of_group(world) -> None:
         session_timeout_ms=10_000,
         protocols=protocols("r"),
     )
-    answer = world.ask(world.shard.join_group, RequestContext(9, "c", "/h"), request)
+    answer = world.ask(world.shard.join_group, ShardContext(9, "c", "/h"), request)
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     request = _commit(world)
-    answer = world.ask(world.shard.commit_offsets, RequestContext(9), request)
+    answer = world.ask(world.shard.commit_offsets, ShardContext(9), request)
     codes = {each.error_code for topic in answer.topics for each in topic.partitions}
     assert codes == {ErrorCode.GROUP_ID_NOT_FOUND}
     assert world.listed() == [(GROUP, "share", "Stable")]

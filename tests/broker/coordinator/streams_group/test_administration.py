@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.output import RequestContext
+from broker.coordinator.output import ShardContext
 from broker.coordinator.streams_group.member import MemberState
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_delete import (
@@ -63,7 +63,7 @@ def test_an_administrator_commits_only_for_a_group_without_members(world, thread
 def test_offsets_are_fetched_in_the_member_s_epoch(world, thread):
     def fetch(**who):
         request = OffsetFetchRequestGroup(group_id=GROUP, topics=None, **who)
-        return world.ask(world.shard.fetch_offsets, RequestContext(9), request).error_code
+        return world.ask(world.shard.fetch_offsets, ShardContext(9), request).error_code
 
     epoch = thread.member_epoch
     assert fetch(member_id=thread.member_id, member_epoch=epoch) == ErrorCode.NONE
@@ -78,7 +78,7 @@ def delete_offset(world, topic):
     request = OffsetDeleteRequest(
         group_id=GROUP, topics=[OffsetDeleteRequestTopic(name=topic, partitions=partitions)]
     )
-    answer = world.ask(world.shard.delete_offsets, RequestContext(0), request)
+    answer = world.ask(world.shard.delete_offsets, ShardContext(0), request)
     return ErrorCode(answer.topics[0].partitions[0].error_code)
 
 
@@ -91,7 +91,7 @@ def test_offsets_of_a_topic_that_is_read_are_not_deleted(world, thread):
 
 def test_a_group_is_listed_described_and_deleted_once_it_is_empty(world, thread):
     assert world.listed() == [(GROUP, "streams", "Stable")]
-    described = world.ask(world.shard.describe_streams_group, RequestContext(0), GROUP)
+    described = world.ask(world.shard.describe_streams_group, ShardContext(0), GROUP)
     (member,) = described.members
     assert (member.process_id, described.group_state) == (thread.process_id, "Stable")
     assert member.assignment == member.target_assignment
@@ -107,7 +107,7 @@ def test_a_description_of_another_group_is_refused(world):
     consumer = world.consumer("orders")
     consumer.beat()
     for group_id, words in ((GROUP, "is not a streams group"), ("none", "not found")):
-        answer = world.ask(world.shard.describe_streams_group, RequestContext(0), group_id)
+        answer = world.ask(world.shard.describe_streams_group, ShardContext(0), group_id)
         assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
         assert words in answer.error_message
 
