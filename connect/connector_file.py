@@ -29,7 +29,10 @@ def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | 
     """
     text = read_text(path)
     if path.suffix.lower() != ".json" and path != STANDARD_INPUT:
-        return _named(path, parse_properties(text), None)
+        try:
+            return _named(path, parse_properties(text), None)
+        except ValueError as error:
+            raise ConfigException(f"connector file {path} is malformed: {error}") from error
     try:
         said = json.loads(text)
     except ValueError as error:

@@ -12,7 +12,7 @@ from common.credentials.access import kafka_access
 from common.credentials.translation import ClientSettingsError
 from common.kafka.calm_clients import calm_aiokafka
 from common.process.collector import collect_seldom
-from common.process.properties import parse_properties
+from common.process.properties import read_properties
 from common.process.tasks import spawn
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate
@@ -128,8 +128,8 @@ def _of_clients(file: str) -> dict[str, str | None]:
 
 def _read_settings(path: Path) -> dict[str, str | None]:
     try:
-        return {**parse_properties(path.read_text(encoding="utf-8"))}
-    except (OSError, UnicodeDecodeError) as error:
+        return {**read_properties(path)}
+    except (OSError, ValueError) as error:
         raise KafkaException(f"worker file {path} cannot be read: {error}") from error
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from broker.config.internal_settings import INTERNAL_SETTINGS
 from broker.config.known_settings import KNOWN_SETTINGS
 from common.kafka.errors import ErrorCode, KafkaError
+from common.process.properties import read_properties
 
 log = logging.getLogger("millstream.config")
 
@@ -40,8 +41,6 @@ NOT_SETTINGS = frozenset(
 """Variables of Kafka's images for the Java process, which are not settings."""
 
 _listener_name = re.compile(r"[\w-]+").fullmatch
-_four_hex_digits = re.compile(r"[0-9a-fA-F]{4}").fullmatch
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def invalid(message: str) -> KafkaError:
@@ -56,16 +55,15 @@ def collect_settings(
     settings: dict[str, str] = {}
     if file is not None:
         try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            settings.update(read_properties(file))
+        except (OSError, ValueError) as error:
             raise invalid(f"cannot read {file}: {error}") from error
-        settings.update(parse_properties(text))
     settings.update(_from_environment(environment))
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals:
             raise invalid(f"--override takes name=value, not {override!r}")
-        settings[name.strip()] = value.strip()
+        settings[name.strip()] = value
     for name in sorted(settings.keys() & INTERNAL_SETTINGS):
         log.warning("ignored: %s is internal to Apache Kafka and means nothing here", name)
         del settings[name]
@@ -140,56 +138,3 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _setting_name(variable: str) -> str:
     name = variable.removeprefix(PREFIX).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Parse Java's properties format: comments, continued lines, `=` or `:` or a space, escapes."""
-    settings: dict[str, str] = {}
-    lines = iter(text.splitlines())
-    for line in lines:
-        logical = line.lstrip()
-        if not logical or logical[0] in "#!":
-            continue
-        while _is_continued(logical):
-            logical = logical[:-1] + next(lines, "").lstrip()
-        name, value = _split(logical)
-        settings[_unescape(name)] = _unescape(value).strip()
-    return settings
-
-
-def _is_continued(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _split(line: str) -> tuple[str, str]:
-    position = 0
-    while position < len(line) and line[position] not in "=: \t\f":
-        position += 2 if line[position] == "\\" else 1
-    rest = line[position:].lstrip()
-    if rest[:1] in {"=", ":"}:
-        rest = rest[1:].lstrip()
-    return line[:position], rest
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    result: list[str] = []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        position += 1
-        if character != "\\" or position == len(text):
-            result.append(character)
-            continue
-        escaped = text[position]
-        position += 1
-        if escaped == "u":
-            digits = text[position : position + 4]
-            if not _four_hex_digits(digits):
-                raise invalid(f"malformed \\u escape in properties: \\u{digits}")
-            result.append(chr(int(digits, 16)))
-            position += 4
-        else:
-            result.append(_ESCAPES.get(escaped, escaped))
-    return "".join(result)

@@ -37,9 +37,15 @@ class Values:
         return Values({**self.given, **own})
 
     def text(self, name: str) -> str:
-        """Return the text of a setting, the empty text for null."""
+        """Return the text of a setting, the empty text for null.
+
+        A value loses its outer blanks, but for texts and passwords, as in Kafka's `ConfigDef`.
+        """
+        known = KNOWN_SETTINGS[name]
         value = self.given.get(name)
-        return (KNOWN_SETTINGS[name].default or "") if value is None else value
+        if value is None:
+            return known.default or ""
+        return value if known.type in {"STRING", "PASSWORD"} else value.strip()
 
     def text_or_none(self, name: str) -> str:
         """Return the text of a setting that clients have and nodes need not know."""

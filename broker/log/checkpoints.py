@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from broker.log.storage import Storage, read_file, replace_file
 from broker.model import OffsetAndEpoch, TopicPartition
+from common.process.properties import parse_properties, properties_text_of
 
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
@@ -127,14 +128,8 @@ def _read(storage: Storage, path: str, columns: int) -> list[list[str]]:
 
 
 def read_properties(storage: Storage, path: str) -> dict[str, str]:
-    """Read a Java properties file of plain `name=value` lines; empty if the file is missing.
-
-    Raise ValueError if the file is not text.
-    """
-    data = read_file(storage, path)
-    lines = (line.strip() for line in (data or b"").decode().splitlines())
-    pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    """Read a Java properties file; empty if the file is missing. Raise ValueError for others."""
+    return parse_properties(properties_text_of(read_file(storage, path) or b""))
 
 
 def write_properties(storage: Storage, path: str, properties: Mapping[str, str]) -> None:

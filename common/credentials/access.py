@@ -28,7 +28,7 @@ from common.credentials.translation import (
     is_security,
     librdkafka_security,
 )
-from common.process.properties import parse_properties
+from common.process.properties import read_properties
 
 log = logging.getLogger("common.credentials")
 
@@ -118,6 +118,6 @@ def add_option(
 def read_client_file(file: str | Path) -> dict[str, str]:
     """Return all settings of a file. Raise ClientSettingsError."""
     try:
-        return parse_properties(Path(file).read_text(encoding="utf-8"))
+        return read_properties(Path(file))
     except (OSError, ValueError) as error:
         raise ClientSettingsError(f"{file} cannot be read: {error}") from error

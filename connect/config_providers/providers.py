@@ -61,7 +61,11 @@ class FileConfigProvider(_PathProvider):
         allowed = self.allowed(path)
         if allowed is None:
             return {}
-        properties = parse_properties(_text(allowed))
+        try:
+            properties = parse_properties(_text(allowed))
+        except ValueError as error:
+            message = f"Could not read properties from file {allowed}: {error}"
+            raise ConfigException(message) from error
         return properties if keys is None else _only(properties, keys)
 
 

@@ -4,10 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from common.process.properties import parse_properties
 from connect.config_providers.providers import (
     MAX_FILE_BYTES,
     DirectoryConfigProvider,
@@ -52,6 +49,14 @@ def test_variables_are_replaced_and_what_nobody_knows_stays(tmp_path: Path) -> N
         "gone": f"${{file:{secrets}:none}}",
         "null": None,
     }
+
+
+def test_a_malformed_file_is_refused(tmp_path: Path) -> None:
+    secrets = tmp_path / "db.properties"
+    secrets.write_text("password=s3cret\\u00zz")
+    with pytest.raises(ConfigException, match=r"malformed \\u escape") as refused:
+        configured(FileConfigProvider()).get(str(secrets))
+    assert "s3cret" not in str(refused.value)
 
 
 def test_only_allowed_paths_are_read(tmp_path: Path) -> None:
@@ -99,27 +104,3 @@ def test_the_environment_can_be_limited_by_name() -> None:
         provider.get("somewhere")
     with pytest.raises(ConfigException, match="allowlist"):
         configured(EnvVarConfigProvider(environment), allowlist_pattern="(")
-
-
-@pytest.mark.parametrize(
-    ("text", "properties"),
-    [
-        ("a=1\nb : 2\r\nc 3\r d=4", {"a": "1", "b": "2", "c": "3", "d": "4"}),
-        ("# no\n! no\n\n  \nkey", {"key": ""}),
-        ("a=1,\\\n   2,\\\n\t3", {"a": "1,2,3"}),
-        ("a=\\", {"a": ""}),
-        ("a=x\\\\\nb=y", {"a": "x\\", "b": "y"}),
-        ("a\\ b\\:c=\\t\\u00e9\\q", {"a b:c": "\té" + "q"}),
-        ("a=\\ud83d\\ude00 ", {"a": "😀 "}),
-        ("a=1\na=2", {"a": "2"}),
-        ("a==b", {"a": "=b"}),
-        ("= b", {"": "b"}),
-    ],
-)
-def test_properties_are_read_as_java_reads_them(text: str, properties: dict[str, str]) -> None:
-    assert parse_properties(text) == properties
-
-
-@given(st.text("ab=:\\ \n\r\t#!u0", max_size=30))
-def test_any_text_is_some_properties(text: str) -> None:
-    parse_properties(text)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.config.security_config import ClientSecurity, read_client_security
-from broker.config.sources import parse_properties
 from common.kafka.errors import ErrorCode, KafkaError
+from common.process import properties as properties_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def admin_settings(
 def read_properties(path: str) -> dict[str, str]:
     """Read a Java properties file; raises KafkaError(INVALID_CONFIG) when it cannot be read."""
     try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        return properties_file.read_properties(Path(path))
+    except (OSError, ValueError) as error:
         raise _invalid(f"cannot read {path}: {error}") from error
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from broker.cli.storage import main
 from broker.config.broker_config import BrokerConfig
-from broker.config.sources import parse_properties
 from broker.log.checkpoints import read_properties
 from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.storage import RealStorage
@@ -21,6 +20,7 @@ from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.storage.cluster_id import find_cluster_id
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
+from common.process.properties import parse_properties
 from tests.lib.logs import formatted_voters
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

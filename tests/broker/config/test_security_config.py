@@ -11,9 +11,10 @@ from broker.config.security_config import (
     SecurityProtocol,
     read_client_security,
 )
-from broker.config.sources import collect_settings, parse_properties
+from broker.config.sources import collect_settings
 from common.credentials.jaas import KERBEROS_MODULE, SCRAM_MODULE
 from common.kafka.errors import KafkaError
+from common.process.properties import parse_properties
 from millstream.processes.settings_files import PLAIN_MODULE
 
 

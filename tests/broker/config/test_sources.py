@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
-from broker.config.sources import collect_settings, parse_properties, validate_name
+from broker.config.sources import collect_settings, validate_name
+from broker.config.values import Values
 from common.kafka.errors import ErrorCode, KafkaError
+from common.process.properties import parse_properties
 
 
 def collect(
@@ -19,31 +21,6 @@ def collect(
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("num.partitions=3", {"num.partitions": "3"}),
-        ("  num.partitions : 3  ", {"num.partitions": "3"}),
-        ("num.partitions 3", {"num.partitions": "3"}),
-        ("# a comment\n! another\n\nlog.dir=/a", {"log.dir": "/a"}),
-        ("log.dirs=/a,\\\n   /b", {"log.dirs": "/a,/b"}),
-        ("log.dir=/a\\u0020b", {"log.dir": "/a b"}),
-        ("log.dir=/a\\=b\\\\c", {"log.dir": "/a=b\\c"}),
-        ("key\\ with\\:escapes = v", {"key with:escapes": "v"}),
-        ("empty=", {"empty": ""}),
-        ("alone", {"alone": ""}),
-        ("ends=with\\", {"ends": "with"}),
-    ],
-)
-def test_properties_are_read_as_java_reads_them(text: str, expected: dict[str, str]) -> None:
-    assert parse_properties(text) == expected
-
-
-def test_a_malformed_unicode_escape_is_refused() -> None:
-    with pytest.raises(KafkaError, match="escape"):
-        parse_properties("log.dir=\\u12")
-
-
 def test_overrides_win_over_variables_and_variables_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nlog.dir=/file\nnode.id=7\n")
@@ -53,6 +30,23 @@ def test_overrides_win_over_variables_and_variables_over_the_file(tmp_path: Path
         overrides=["num.partitions=3"],
     )
     assert settings == {"num.partitions": "3", "log.dir": "/variable", "node.id": "7"}
+
+
+def test_a_password_keeps_its_last_blank_and_a_number_loses_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("ssl.key.password=secret \nnum.partitions=3 \nlog.dirs=/a , /b \n")
+    values = Values(collect_settings(file=file, environment={}, overrides=()))
+    assert values.text("ssl.key.password") == "secret "
+    assert values.integer("num.partitions", 1) == 3
+    assert values.items("log.dirs") == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("content", [b"log.dir=\\u00zz", b"log.dir=\xff"])
+def test_a_malformed_file_is_refused_in_words(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes(content)
+    with pytest.raises(KafkaError, match=r"cannot read .*(malformed \\u escape|no text in UTF-8)"):
+        collect_settings(file=file, environment={}, overrides=())
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_known_name() -> None:
