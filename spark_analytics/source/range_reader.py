@@ -26,7 +26,7 @@ from spark_analytics.source.planner import report_loss
 from spark_analytics.source.records import record_batch
 
 # Small enough for the messages to stay in the CPU's cache, large enough to spread the fixed cost of
-# a batch; 10,000 cost a tenth more a row (bench/README.md).
+# a batch; 10,000 cost a tenth more a row.
 BATCH_ROWS = 2_000
 # A task of fewer records has caught up: fetches for more would cost the brokers and this process
 # fifty requests a second without a result.

@@ -6,7 +6,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from bench.quotas import configure
+from bench.broker.quotas import configure
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import TOOLS, Tool, kafka_libs, run_tools
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import hot_path
+from bench.broker import hot_path
 
 MOST: dict[str, tuple[int, int]] = {
     "produce 100 B": (39, 2_110),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench import quotas as measured
-from bench.quota_loads import TOPIC
+from bench.broker import quotas as measured
+from bench.broker.quota_loads import TOPIC
 from broker.records.build import build_batch
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
@@ -258,4 +258,4 @@ def test_the_rate_is_that_of_the_quota(kind: str) -> None:
     with LocalBroker() as broker:
         broker.create_topic(TOPIC)
         held = measured.measure(broker, kind, seconds=4)
-    assert held.ratio == pytest.approx(1, abs=0.1)  # a minute is within 5 %: bench/quotas.py
+    assert held.ratio == pytest.approx(1, abs=0.1)  # a minute is within 5 %: bench/broker/quotas.py

@@ -1,0 +1,1 @@
+"""Measurements of nodes and clusters, alone and beside Apache Kafka."""

@@ -1,0 +1,1 @@
+"""Measurements of the programs around the brokers, and of the whole demo."""
