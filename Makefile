@@ -132,7 +132,7 @@ connect-sim: $(VENV)/.dev ## simulated Connect workers, killed, frozen, given up
 	$(BIN)/python -m tests.connect.simulation --seeds $(SEEDS)
 
 disk-damage: $(VENV)/.dev ## damage every file a node reads, in every way: make disk-damage SEEDS=2000
-	MILLSTREAM_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/test_disk_damage.py
+	MILLSTREAM_DAMAGE_SEEDS=$(SEEDS) $(PYTEST) 2 -m "" tests/broker/log/test_damage.py tests/interop/log/test_disk_damage.py
 
 chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos MINUTES=10 SEED=1 TRANSACTIONS=1 (or SHARE=1, QUORUM=1, PIPELINE=1, SPARK=1)
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(SHARE),.share)$(if $(QUORUM),.quorum)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
@@ -144,13 +144,13 @@ mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and 
 	$(BIN)/python -m tests.mirror.faults $(if $(SEED),--seed $(SEED))
 
 streams-smoke: $(VENV)/.dev ## Kafka Streams' own smoke test, exactly once, while brokers and instances are killed: PROTOCOL=streams for tasks assigned by the brokers
-	$(BIN)/python -m tests.interop.streams_smoke$(if $(PROTOCOL), --protocol $(PROTOCOL))
+	$(BIN)/python -m tests.interop.groups.streams_smoke$(if $(PROTOCOL), --protocol $(PROTOCOL))
 
 fuzz: $(VENV)/.dev ## wrong frames for all listeners: make fuzz MINUTES=10 SEED=2, or REPLAY=broker:0003...; wrong requests: HTTP=1
 	$(BIN)/python -m tests.fuzz$(if $(HTTP),.http) $(if $(REPLAY),--replay $(REPLAY),--minutes $(MINUTES) --seed $(SEED))
 
 least-rights: $(VENV)/.dev ## take every right from a program, one at a time: each has to fail (PROGRAMS=streams,orders ABOUT=dead-letter)
-	LEAST_RIGHTS_OF=$(or $(PROGRAMS),all) LEAST_RIGHTS_ABOUT="$(ABOUT)" $(BIN)/python -m pytest -q -n 0 -m '' --timeout 3600 tests/interop/test_least_rights.py tests/mirror/test_secured_mirror.py
+	LEAST_RIGHTS_OF=$(or $(PROGRAMS),all) LEAST_RIGHTS_ABOUT="$(ABOUT)" $(BIN)/python -m pytest -q -n 0 -m '' --timeout 3600 tests/interop/security/test_least_rights.py tests/mirror/test_secured_mirror.py
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench

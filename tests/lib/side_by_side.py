@@ -30,13 +30,13 @@ TOGETHER = {
     "tests/connect/test_real_parts.py": "elasticsearch",
     "tests/connect/test_round_trips_documents.py": "elasticsearch",
     "tests/services/test_search_index.py": "elasticsearch",
-    "tests/interop/test_bad_batches.py": "apache-kafka",
-    "tests/interop/test_bad_coordinator_input.py": "apache-kafka",
-    "tests/interop/test_tool_status.py": "apache-kafka",
+    "tests/interop/limits/test_bad_batches.py": "apache-kafka",
+    "tests/interop/limits/test_bad_coordinator_input.py": "apache-kafka",
+    "tests/interop/tools/test_tool_status.py": "apache-kafka",
 }
 """The first match counts. Tests of `jvms` start several JVMs, those of `spark` share a session."""
 SPREAD = (
-    "tests/interop/test_cluster_faults.py",
+    "tests/interop/cluster/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
 )
 WAITING = {"e2e", "interop"}

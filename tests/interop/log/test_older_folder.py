@@ -23,7 +23,7 @@ from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
 
-FOLDER = Path(__file__).parents[1] / "golden" / "older_release.hex"
+FOLDER = Path(__file__).parents[2] / "golden" / "older_release.hex"
 GROUPS = ("classic", "consumer")
 PATIENCE_SECONDS = 30
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.test_tools import MAIN_CLASSES, arguments_of
+from tests.interop.tools.test_tools import MAIN_CLASSES, arguments_of
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools
 
 pytestmark = pytest.mark.interop

@@ -18,7 +18,7 @@ from tests.lib.secured_broker import SecuredBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[2] / "docs" / "security-programs.md"
+PAGE = Path(__file__).parents[3] / "docs" / "security-programs.md"
 COMMAND = re.compile(r"^    (millstream .*?)(?:\s+#.*)?$", re.MULTILINE)
 SERVES = ("millstream registry", "millstream service")
 

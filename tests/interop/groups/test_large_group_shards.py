@@ -22,7 +22,13 @@ from common.kafka.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from millstream.testing import LocalCluster
-from tests.interop.test_group_faults import PARTITIONS, TOPIC, Load, committed, running_groups
+from tests.interop.groups.test_group_faults import (
+    PARTITIONS,
+    TOPIC,
+    Load,
+    committed,
+    running_groups,
+)
 from tests.lib.coordinator_requests import Asks
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until

@@ -24,7 +24,7 @@ from tests.lib.rest_calls import RestCalls
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GONE_WITHIN_SECONDS = 20
 """How long a broker may take to notice that its test run is no more; it takes milliseconds."""
 

@@ -10,7 +10,7 @@ from tests.lib.java import java_program
 
 pytestmark = pytest.mark.interop
 
-KEPT = Path(__file__).parents[2] / "docs" / "kafka-4.3.1-defaults.tsv"
+KEPT = Path(__file__).parents[3] / "docs" / "kafka-4.3.1-defaults.tsv"
 
 
 def test_the_kept_defaults_are_those_of_the_jars() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
-from tests.interop.test_installed import ROOT, Installation, link_requirements
+from tests.interop.programs.test_installed import ROOT, Installation, link_requirements
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
