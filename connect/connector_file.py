@@ -1,11 +1,11 @@
 """Reads a connector's file: its name, its configuration and its initial state."""
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from common.process.json_text import NotJsonError, read_json
 from common.process.properties import parse_properties
 from connect.herder.names import TargetState
 from millstream.connect.errors import ConfigException
@@ -34,11 +34,9 @@ def read_connector_file(path: Path) -> tuple[str, dict[str, Any], TargetState | 
         except ValueError as error:
             raise ConfigException(f"connector file {path} is malformed: {error}") from error
     try:
-        said = json.loads(text)
-    except ValueError as error:
+        said = read_json(text)
+    except NotJsonError as error:
         raise ConfigException(f"connector file {path} is no JSON: {error}") from error
-    except RecursionError:
-        raise ConfigException(f"connector file {path} is nested too deeply") from None
     if not isinstance(said, dict):
         raise ConfigException(f"connector file {path} holds no JSON object")
     if not isinstance(said.get("config"), dict):

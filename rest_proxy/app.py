@@ -23,6 +23,7 @@ from rest_proxy.v3 import topics as v3_topics
 from rest_proxy.v3.rate import RateLimit
 from rest_proxy.v3.records import RATE_LIMIT
 from rest_proxy.web.answers import Handler, errors_as_json, refusal
+from rest_proxy.web.bodies import check_text
 from rest_proxy.web.media import named_formats
 
 V2: Final = (topics, produce, consumers, records)
@@ -60,10 +61,12 @@ def build_app(proxy: Proxy) -> web.Application:
 
 
 def _serving(lists: EndpointLists) -> Middleware:
-    """Return the middleware that refuses endpoints by the allowlist and the blocklist."""
+    """Return the middleware that checks addresses, and refuses endpoints by the two lists."""
 
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        for name, value in (*request.match_info.items(), *request.query.items()):
+            check_text(name, value)
         resource = request.match_info.route.resource
         if resource is not None:
             path = resource.canonical.rstrip("/") or "/"

@@ -1,4 +1,4 @@
-"""Reads and writes JSON strictly: numbers without a JSON form are refused, big integers are exact.
+"""Reads JSON piece by piece, and writes it; `common.process.json_text` says what is refused.
 
 `Objects` reads a text piece by piece: values that follow each other (a stream of version 3), or the
 elements of a list within an object (the records of version 2). A body of ten megabytes is therefore
@@ -6,44 +6,22 @@ never parsed in one piece, and its reader can yield to the loop between two piec
 """
 
 import json
-import math
 import re
 from collections.abc import Generator, Iterator
 from typing import Any, Final
+
+from common.process.json_text import NotJsonError, check_unicode, finite, refuse_constant
 
 _LONGEST_TOKEN: Final = 12
 """Two escapes that are one character: an error this near to its end may be an incomplete text."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-class NotJsonError(ValueError):
-    """The text is not JSON; the message has the reason."""
-
-
 class EndsEarlyError(NotJsonError):
     """The text ends before its JSON does; more of it may arrive."""
 
 
-def _constant(name: str) -> float:
-    raise NotJsonError(f"{name} is no JSON")
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise NotJsonError(f"the number {text[:30]} is too large")
-    return number
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_constant, parse_float=_float)
-
-
-def read_json(text: str) -> Any:
-    """Return the one value that a text holds; raises NotJsonError."""
-    value, end = _value(text, _skip(text, 0))
-    if _skip(text, end) != len(text):
-        raise NotJsonError(f"there is more behind the value, at character {end}")
-    return value
+_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite)
 
 
 def decode_utf8(data: bytes) -> str:
@@ -77,7 +55,7 @@ def _skip(text: str, at: int) -> int:
 
 def _value(text: str, at: int) -> tuple[Any, int]:
     try:
-        return _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, at)
     except NotJsonError:
         raise
     except json.JSONDecodeError as error:
@@ -90,6 +68,8 @@ def _value(text: str, at: int) -> tuple[Any, int]:
         raise NotJsonError("the JSON is nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits
         raise NotJsonError(str(error)) from None
+    check_unicode(value, text, at, end)
+    return value, end
 
 
 class Elements:

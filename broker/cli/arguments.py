@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from broker.cli.admin.settings import AdminSettings, admin_settings, read_properties
 from broker.cli.examples import EXAMPLES
+from common.process.command_parser import odd_arguments
 
 HELP_WIDTH = 80
 SubCommands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
@@ -37,6 +38,8 @@ class ToolParser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(self._joined(self._given), namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if odd := odd_arguments(found):
+            self.error(f"Argument {odd[0]} is no UTF-8")
         return found, unknown
 
     def _joined(self, given: Sequence[str]) -> list[str]:

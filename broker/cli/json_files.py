@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from broker.cli.admin.log_directories import Replica, ReplicaPlace
 from broker.cli.arguments import ToolFailed
 from broker.model import TopicPartition
+from common.process.json_text import NotJsonError
+from common.process.json_text import read_json as read_json_text
 
 ANY_LOG_DIRECTORY = "any"
 VERSION = 1
@@ -33,15 +35,13 @@ class Assignments(NamedTuple):
 def read_json(path: str) -> Any:
     """Read a JSON file; raise ToolFailed."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return read_json_text(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ToolFailed(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ToolFailed(f"cannot read {path}: {error}") from error
-    except ValueError as error:
+    except NotJsonError as error:
         raise ToolFailed(f"The input string is not a valid JSON: {error}") from error
-    except RecursionError:
-        raise ToolFailed("The input string is not a valid JSON: it is nested too deeply") from None
 
 
 def election_partitions(content: Any) -> set[TopicPartition]:

@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from common.http.problems import Handler, ProblemError
-from common.http.site_guard import Refusal, SiteGuard
+from common.http.site_guard import Refusal, SiteGuard, unreadable
 
 Refuse = Callable[[web.Request, Refusal], web.StreamResponse]
 """Returns a refusal in the form of the application."""
@@ -22,7 +22,9 @@ def guarding(guard: SiteGuard, refuse: Refuse = as_problem) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refusal = guard.refusal(request.method, request.headers, request.path)
+        refusal = unreadable(request.raw_path, request.headers.items()) or guard.refusal(
+            request.method, request.headers, request.path
+        )
         if refusal is not None:
             return refuse(request, refusal)
         if request.method == "OPTIONS" and guard.cross_origin_headers(request.headers):

@@ -8,11 +8,14 @@ names. A browser always sends `Host`; a client that sends none is no browser.
 """
 
 import ipaddress
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from common.process.json_text import is_unicode
 
 READING: Final = ("GET", "HEAD")
 _OWN_PAGES: Final = ("same-origin", "none")
@@ -21,6 +24,13 @@ _RESERVED: Final = (".localhost", ".internal", ".cluster.local")
 """Ends of names that the public DNS never has: RFC 6761, ICANN's private use, Kubernetes."""
 _SHOWN_CHARACTERS: Final = 100
 _ANY: Final = "*"
+
+
+_HOST: Final = re.compile(r"(?:\[[0-9A-Za-z:.%]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]*)(?::([0-9]{0,5}))?")
+"""The grammar of RFC 9110, section 7.2."""
+_MAX_PORT: Final = 65_535
+_UNREAD_HEADERS: Final = ("cookie", "user-agent", "referer")
+"""No server here reads them, and they are of other people: they may have any bytes."""
 
 
 class Refusal(NamedTuple):
@@ -149,3 +159,25 @@ def _place(origin: str) -> str:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
+
+
+def unreadable(target: str, headers: Iterable[tuple[str, str]]) -> Refusal | None:
+    """Return why a request cannot be read as text, None when it can be.
+
+    `target` is the path with its query as it was sent. Handlers give what they read to libraries in
+    C, which may end the process at a text that is no Unicode.
+    """
+    if "%" in target:
+        try:
+            unquote_to_bytes(target).decode()
+        except UnicodeDecodeError:
+            return Refusal(400, "The path is no UTF-8.")
+    for name, value in headers:
+        lower = name.lower()
+        if lower == "host":
+            found = _HOST.fullmatch(value)
+            if found is None or int(found[1] or 0) > _MAX_PORT:
+                return Refusal(400, f"The Host header {value[:_SHOWN_CHARACTERS]!a} is none.")
+        elif lower not in _UNREAD_HEADERS and not is_unicode(value):
+            return Refusal(400, f"The header {name} is no UTF-8.")
+    return None

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from common.process.json_text import is_unicode
+
 HELP_WIDTH = 80
 _WRONG_CHOICE = re.compile(r"invalid choice: '(?P<slip>[^']*)' \(choose from (?P<known>.*)\)")
 
@@ -49,6 +51,8 @@ class CommandParser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if odd := odd_arguments(found):
+            self.error(f"argument {odd[0]}: it is no UTF-8")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
@@ -69,6 +73,16 @@ class CommandParser(argparse.ArgumentParser):
                 told = "" if word in message else f"; there is no {word}"
                 return told + suggestion(word, flags)
         return ""
+
+
+def odd_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the names of the options whose text is no Unicode: only a path may have odd bytes."""
+    return [
+        name
+        for name, value in vars(options).items()
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, str) and not is_unicode(each)
+    ]
 
 
 def suggestion(slip: str, known: Iterable[str]) -> str:

@@ -4,12 +4,12 @@ It is there only if the service was started with `allow_faults`; `millstream loa
 it.
 """
 
-import json
 from collections.abc import Callable
 
 from aiohttp import web
 
 from common.http.problems import ProblemError, unavailable
+from common.process.json_text import NotJsonError, read_json
 from common.processing.processor import Processor
 
 MAX_DELAY_MS = 60_000
@@ -20,8 +20,8 @@ def add_fault_switch(app: web.Application, processor: Callable[[], Processor | N
 
     async def put_faults(request: web.Request) -> web.Response:
         try:
-            found = json.loads(await request.read())
-        except (ValueError, RecursionError):
+            found = read_json(await request.read())
+        except NotJsonError:
             found = None
         delay_ms = found.get("delay_ms") if isinstance(found, dict) else None
         if not isinstance(delay_ms, int) or not 0 <= delay_ms <= MAX_DELAY_MS:

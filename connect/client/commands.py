@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from common.process.json_text import NotJsonError, read_json
 from connect.client import tables
 from connect.client.preview_text import preview_text
 from connect.client.rest import ClientError, ConnectRest
@@ -101,11 +102,9 @@ def _tell(desk: Desk, said: Mapping[str, Any]) -> int:
 
 def _json_file(path: Path) -> Any:
     try:
-        return json.loads(read_text(path))
-    except ValueError as error:
+        return read_json(read_text(path))
+    except NotJsonError as error:
         raise ConfigException(f"file {path} is no JSON: {error}") from error
-    except RecursionError:
-        raise ConfigException(f"file {path} is nested too deeply") from None
 
 
 def validate(desk: Desk, options: Options) -> int:

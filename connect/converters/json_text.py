@@ -13,6 +13,7 @@ from decimal import Decimal, DecimalException
 from json.encoder import encode_basestring
 from typing import Any
 
+from common.process.json_text import NotJsonError, check_unicode
 from millstream.connect.data.java_text import java_double, java_float
 from millstream.connect.errors import DataException
 
@@ -120,8 +121,13 @@ def read_at(text: str, start: int, reader: json.JSONDecoder) -> tuple[Any, int]:
     if start == len(text):
         return None, start
     try:
-        return reader.raw_decode(text, start)
+        value, end = reader.raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise DataException(f"Not JSON: {error}") from error
     except RecursionError:
         raise DataException("The JSON is nested too deeply") from None
+    try:
+        check_unicode(value, text, start, end)
+    except NotJsonError as error:
+        raise DataException(f"Not JSON: {error}") from None
+    return value, end

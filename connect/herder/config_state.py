@@ -15,6 +15,7 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from common.process.json_text import NotJsonError, read_json
 from connect.herder import config_records as records
 from connect.herder.config_records import Config, RestartRequest, SessionKey
 from connect.herder.names import TargetState, TaskId
@@ -192,8 +193,8 @@ def _content(key: str, value: bytes | None) -> dict[str, Any] | None:
     if value is None:
         return None
     try:
-        content = json.loads(value)
-    except (ValueError, RecursionError):
+        content = read_json(value)
+    except NotJsonError:
         content = None
     if not isinstance(content, dict):
         log.error("config record is no JSON object key=%s", key)

@@ -23,7 +23,8 @@ from millstream.connect.connectors import SourceOffset, SourcePartition, TopicPa
 _TOPIC: Final = "kafka_topic"
 _PARTITION: Final = "kafka_partition"
 _OFFSET: Final = "kafka_offset"
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
+_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _INT_LIMIT: Final = 1 << 31
 _LONG_LIMIT: Final = 1 << 63
 
@@ -149,7 +150,10 @@ def _topic_partition(partition: SourcePartition | None) -> TopicPartition:
             "Failed to parse the following Kafka partition value in the provided offsets: "
             f"'{partition[_PARTITION]}'. Partition values for sink connectors need to be integers."
         )
-    return TopicPartition(str(partition[_TOPIC]), number)
+    topic = str(partition[_TOPIC])
+    if not _TOPIC_NAME.fullmatch(topic) or number < 0:
+        raise bad_request(f"There is no Kafka partition {topic!a:.300}-{number}")
+    return TopicPartition(topic, number)
 
 
 def _sink_offset(offset: SourceOffset | None) -> int | None:
@@ -165,6 +169,8 @@ def _sink_offset(offset: SourceOffset | None) -> int | None:
             "Failed to parse the following Kafka offset value in the provided offsets: "
             f"'{offset[_OFFSET]}'. Offset values for sink connectors need to be integers."
         )
+    if number < 0:
+        raise bad_request(f"A Kafka offset is not negative: {number}")
     return number
 
 

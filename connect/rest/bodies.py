@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from common.process.json_text import NotJsonError, read_json
 from connect.herder.names import RefusalError, bad_request
 
 BODY_LIMIT_BYTES: Final = 8 << 20
@@ -28,9 +29,9 @@ async def json_body(request: web.Request) -> Any:
     if data and request.content_type != "application/json":
         raise RefusalError(415, "HTTP 415 Unsupported Media Type")
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise bad_request("The request's body is no JSON") from None
+        return read_json(data)
+    except NotJsonError as error:
+        raise bad_request(f"The request's body is no JSON: {error}") from None
 
 
 async def object_body(request: web.Request) -> dict[str, Any]:

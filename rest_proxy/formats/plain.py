@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from common.process.json_text import NO_UNICODE, NotJsonError, read_json
 from rest_proxy.formats import Format, FormatError
-from rest_proxy.json_text import NotJsonError, decode_utf8, read_json, write_json
+from rest_proxy.json_text import decode_utf8, write_json
 
 
 def encode_plain(kind: Format, data: Any) -> bytes | None:
@@ -47,7 +48,7 @@ def _to_json(data: Any) -> bytes | None:
     try:
         return write_json(data)
     except UnicodeEncodeError:
-        raise FormatError("a text has half of a surrogate pair, which is no UTF-8") from None
+        raise FormatError(NO_UNICODE) from None
     except (ValueError, RecursionError) as error:
         raise FormatError(str(error)) from None
 
@@ -58,12 +59,12 @@ def _to_string(data: Any) -> bytes:
     try:
         return data.encode()
     except UnicodeEncodeError:
-        raise FormatError("a text has half of a surrogate pair, which is no UTF-8") from None
+        raise FormatError(NO_UNICODE) from None
 
 
 def _from_json(data: bytes) -> Any:
     try:
-        return read_json(decode_utf8(data))
+        return read_json(decode_utf8(data), may_have_halves=True)
     except NotJsonError as error:
         raise FormatError(f"the bytes are no JSON: {error}") from None
 

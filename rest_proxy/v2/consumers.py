@@ -22,6 +22,7 @@ from rest_proxy.v2.topics import shown
 from rest_proxy.web.addresses import path_of
 from rest_proxy.web.answers import nothing
 from rest_proxy.web.bodies import (
+    check_text,
     list_field,
     objects_field,
     only,
@@ -96,6 +97,7 @@ def _name(body: Mapping[str, Any], proxy_id: str) -> str:
         return f"rest-consumer-{server}{random_id()}"
     if not isinstance(name, str) or len(name) > _MAX_NAME:
         raise bad_consumer_setting(f"name has to be a text of at most {_MAX_NAME} characters")
+    check_text("name", name)
     return name
 
 
@@ -155,6 +157,8 @@ async def post_subscription(request: web.Request) -> web.Response:
         else:
             if not all(isinstance(each, str) and each for each in topics):
                 raise bad_payload("topics has to be a list of names")
+            for each in topics:
+                check_text("topics", each)
             await instance.subscribe(topics)
     return nothing()
 
@@ -245,7 +249,10 @@ async def post_offsets(request: web.Request) -> web.Response:
         for each in objects_field(body, "offsets"):
             only(each, "topic", "partition", "offset", "metadata")
             metadata = text_field(each, "metadata", is_needed=False) or ""
-            offsets[_partition(each)] = ((whole_field(each, "offset") or 0) + 1, metadata)
+            offset = (whole_field(each, "offset") or 0) + 1
+            if offset >= 1 << 63:
+                raise bad_payload("offset is too large")
+            offsets[_partition(each)] = (offset, metadata)
     # The offsets are committed before the answer, also with async=true, which does not require it.
     async with request.app[PROXY].instances.use(*_place(request)) as instance:
         await instance.commit(offsets)

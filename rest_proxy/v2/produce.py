@@ -11,10 +11,11 @@ from typing import Any, Final
 from aiohttp import web
 
 from common.process.clock import now_seconds
+from common.process.json_text import NotJsonError
 from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain
 from rest_proxy.formats.wire import framed
-from rest_proxy.json_text import Elements, NotJsonError
+from rest_proxy.json_text import Elements
 from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE
 from rest_proxy.kafka.producer import Delivered, Record
 from rest_proxy.proxy import PROXY, Proxy
@@ -130,7 +131,7 @@ async def _schema(
 ) -> KnownSchema:
     """Return the schema of all keys or all values; raises RestError, 42201 and others."""
     schema_id = whole_field(members, f"{part}_schema_id", is_needed=False)
-    text = text_field(members, f"{part}_schema", is_needed=False)
+    text = text_field(members, f"{part}_schema", is_needed=False, is_schema=True)
     if text is not None:
         found = await proxy.schemas.registered(f"{topic}-{part}", text, kind)
     elif schema_id is not None:

@@ -139,7 +139,7 @@ async def _schema(
     """Return the named schema, or the newest one of the subject if none is named."""
     schema_id = whole_field(told, "schema_id", is_needed=False)
     version = whole_field(told, "schema_version", is_needed=False)
-    text = text_field(told, "schema", is_needed=False)
+    text = text_field(told, "schema", is_needed=False, is_schema=True)
     if sum(each is not None for each in (schema_id, version, text)) > 1:
         raise bad_payload(f"{part}: give one of schema_id, schema_version and schema")
     if text is not None and kind is None:

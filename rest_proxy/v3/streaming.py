@@ -10,7 +10,8 @@ import codecs
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rest_proxy.json_text import EndsEarlyError, NotJsonError, next_value
+from common.process.json_text import NotJsonError
+from rest_proxy.json_text import EndsEarlyError, next_value
 from rest_proxy.refusals import bad_request, too_large
 
 _COST_FACTOR: Final = 8

@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from rest_proxy.json_text import NotJsonError, decode_utf8, read_json
+from common.process.json_text import NotJsonError, read_json
+from rest_proxy.json_text import decode_utf8
 from rest_proxy.refusals import RestError, bad_payload, bad_request, too_large
 
 SMALL_BODY_BYTES: Final = 1 << 20
 """The limit for calls without records, whose body is read at once."""
 BODY_SECONDS: Final = 30.0
 _LONG: Final = (1 << 63) - 1
+MAX_TEXT_BYTES: Final = (1 << 15) - 1
+"""Of a text in a request to Kafka."""
 
 
 async def read_text(request: web.Request, limit_bytes: int = SMALL_BODY_BYTES) -> str:
@@ -58,14 +61,29 @@ def only(body: Mapping[str, Any], *names: str) -> None:
         raise bad_payload(f"unknown field {unknown[0]!r}; there are {', '.join(names)}")
 
 
-def text_field(body: Mapping[str, Any], name: str, *, is_needed: bool = True) -> str | None:
-    """Return a text; raises RestError."""
+def text_field(
+    body: Mapping[str, Any], name: str, *, is_needed: bool = True, is_schema: bool = False
+) -> str | None:
+    """Return a text; raises RestError. A schema goes to the registry, all others to Kafka."""
     value = body.get(name)
     if value is None and not is_needed:
         return None
     if not isinstance(value, str):
         raise bad_payload(f"{name} has to be a text" + ("" if name in body else ": it is missing"))
+    if not is_schema:
+        check_text(name, value)
     return value
+
+
+def check_text(where: str, value: str) -> None:
+    """Raise RestError for a text that no request to Kafka can carry.
+
+    Of a text with a zero byte librdkafka takes what stands before it.
+    """
+    if "\0" in value:
+        raise bad_payload(f"{where} has a zero byte")
+    if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
+        raise bad_payload(f"{where} is longer than {MAX_TEXT_BYTES} bytes")
 
 
 def whole_field(body: Mapping[str, Any], name: str, *, is_needed: bool = True) -> int | None:

@@ -26,7 +26,8 @@ from aiokafka.protocol.group import (
 
 from common.credentials.access import KafkaAccess
 from common.kafka.brokers import find_coordinator
-from schemas.registry.records import compact_json, parse_object, read_json
+from common.process.json_text import read_json
+from schemas.registry.records import compact_json, parse_object
 
 PROTOCOL_TYPE: Final = "sr"
 PROTOCOL: Final = "v0"

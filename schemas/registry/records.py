@@ -14,10 +14,11 @@ None is left out and means the whole registry. Values leave out what is empty.
 
 import hashlib
 import json
-import math
 import uuid
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from common.process.json_text import read_json
 
 AVRO: Final = "AVRO"
 LEVELS: Final = (
@@ -180,33 +181,6 @@ def sorted_json(value: Any) -> str:
     if not value:
         return ""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-
-
-def read_json(data: bytes | str) -> Any:
-    """Read JSON as RFC 8259 has it. Raises ValueError for anything else.
-
-    Python's reader also takes NaN, numbers that become infinite, halves of surrogate pairs and
-    bytes that are no UTF-8; what is read here can be written again for every client.
-    """
-    text = data if isinstance(data, str) else data.decode()
-    try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-        if "\\u" in text:
-            compact_json(value).encode()
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    return value
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is not a number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number is too large")
-    return number
 
 
 def parse_object(data: bytes | None) -> Json | None:

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from common.process.json_text import NotJsonError, read_json
+
 LINES_MAX = 5000
 QUANTITY_MAX = 10**9
 TEXT_MAX = 200
@@ -42,8 +44,8 @@ class MalformedJsonError(ValueError):
 def parse_json(body: bytes) -> Any:
     """Return the JSON with every fraction as Decimal; NaN for one that no Decimal holds."""
     try:
-        return json.loads(body, parse_float=_to_fraction, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        return read_json(body, _to_fraction)
+    except NotJsonError as error:
         raise MalformedJsonError(f"the body is not JSON: {error}") from error
 
 
@@ -52,10 +54,6 @@ def _to_fraction(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:  # an exponent of 20 digits
         return Decimal("NaN")
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def digest(body: Any) -> str:

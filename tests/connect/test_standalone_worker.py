@@ -439,6 +439,67 @@ def test_what_is_wrong_is_said(
     assert said in answered.body["message"]
 
 
+SINK: dict[str, Any] = {"connector.class": "FileStreamSink", "topics": "odd", "file": "odd"}
+SOURCE: dict[str, Any] = {"connector.class": "FileStreamSource", "topic": "odd", "file": "odd"}
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "a\udcffb", "a\0b"])
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        (SOURCE, "connector.class"),
+        (SOURCE, "topic"),
+        (SOURCE, "file"),
+        (SOURCE, "tasks.max"),
+        (SOURCE, "key.converter"),
+        (SOURCE, "transforms"),
+        (SOURCE, "predicates"),
+        (SOURCE, "offsets.storage.topic"),
+        (SOURCE, "producer.override.client.id"),
+        (SINK, "topics"),
+        (SINK, "topics.regex"),
+        (SINK, "consumer.override.group.id"),
+        (SINK, "consumer.override.client.id"),
+        (SINK, "errors.deadletterqueue.topic.name"),
+        (SINK, "?"),
+    ],
+)
+def test_a_text_that_is_no_unicode_is_refused_before_librdkafka_gets_it(
+    worker: ConnectWorker, config: dict[str, Any], name: str, odd: str
+) -> None:
+    told = {**config, "name": "odd", odd if name == "?" else name: odd}
+    if name == "topics.regex":
+        del told["topics"]
+    kind = config["connector.class"]
+    checked = worker.call("PUT", f"/connector-plugins/{kind}/config/validate", told)
+    made = worker.call("PUT", "/connectors/odd/config", told)
+    if "\0" in odd:
+        assert checked.status < 500
+        assert made.status < 500
+        worker.call("DELETE", "/connectors/odd")
+        assert worker.call("GET", "/health").status == 200
+        return
+    assert checked.status == 400
+    assert made.status == 400
+    assert "no Unicode" in made.body["message"]
+    for method, path in (("POST", "/connectors"), ("PATCH", "/connectors/there/config")):
+        assert worker.call(method, path, {"name": "odd", "config": told}).status == 400
+    assert worker.call("GET", "/health").status == 200
+
+
+def test_odd_offsets_are_refused(worker: ConnectWorker) -> None:
+    worker.call("PUT", "/connectors/odd-offsets/config", {**SINK, "name": "odd-offsets"})
+    eventually(lambda: worker.call("PUT", "/connectors/odd-offsets/stop").status == 204)
+    for topic, offset in (("\ud800", 1), ("a\0b", 1), ("", 1), ("odd", 1 << 63), ("odd", -1 << 63)):
+        entry = {
+            "partition": {"kafka_topic": topic, "kafka_partition": 0},
+            "offset": {"kafka_offset": offset},
+        }
+        told = worker.call("PATCH", "/connectors/odd-offsets/offsets", {"offsets": [entry]})
+        assert 400 <= told.status < 500, told
+    worker.call("DELETE", "/connectors/odd-offsets")
+
+
 def test_a_form_is_no_json(worker: ConnectWorker) -> None:
     told = {"Content-Type": "application/x-www-form-urlencoded"}
     assert worker.call("POST", "/connectors", b"name=x", told).status == 415

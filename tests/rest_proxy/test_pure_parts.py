@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.process.json_text import NotJsonError, read_json
 from rest_proxy.bounded_cache import BoundedCache
 from rest_proxy.consumers.reading import Reading
 from rest_proxy.consumers.state import InstanceState, Mode
 from rest_proxy.formats import Format
-from rest_proxy.json_text import Elements, NotJsonError, read_json, write_json
+from rest_proxy.json_text import Elements, write_json
 from rest_proxy.refusals import RestError
 from rest_proxy.settings import Settings, SettingsError
 from rest_proxy.v3.rate import RateLimit

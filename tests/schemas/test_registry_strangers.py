@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient
 
+from common.process.json_text import read_json
 from schemas.registry.domain import Registry
-from schemas.registry.records import Content, Entry, Reference, read_json
+from schemas.registry.records import Content, Entry, Reference
 from tests.schemas.memory_topic import Caller, Log, calling, with_client
 
 STRING = '"string"'
@@ -164,9 +165,9 @@ def test_odd_body_is_refused_with_a_code_and_without_a_trace(body: str) -> None:
         ("GET", "/schemas/ids/" + "0" * 5000 + "1", 40403),
         ("GET", "/subjects?limit=" + "9" * 5000, 404),
         ("GET", "/schemas?offset=1e5", 404),
-        ("GET", "/subjects/%ED%A0%80/versions", 40401),
+        ("GET", "/subjects/%ED%A0%80/versions", 400),
         ("GET", "/subjects/a%00b/versions", 40401),
-        ("GET", "/config/%ED%A0%80", 40408),
+        ("GET", "/config/%ED%A0%80", 400),
     ],
 )
 def test_odd_path_is_refused_with_a_code(method: str, path: str, code: int) -> None:

@@ -499,11 +499,9 @@ def test_owner_that_does_not_answer_gives_503() -> None:
         ("lines", '[{"product_id":"a","quantity":1,"unit_price":-1e-999999999999999999999}]'),
         ("lines", '[{"product_id":"a","quantity":1,"unit_price":"1e999999999999999999999"}]'),
         ("lines", '[{"product_id":"a","quantity":1e999999999999999999999,"unit_price":1}]'),
-        ("lines", '[{"product_id":"\\ud800","quantity":1,"unit_price":1}]'),
         ("total", "1e999999999999999999999"),
         ("ordered_at", '"0001-01-01T00:00:00+23:59"'),
         ("ordered_at", '"9999-12-31T23:59:59-23:59"'),
-        ("\\ud800", "1"),
     ],
 )
 def test_what_no_decimal_and_no_moment_can_hold_is_refused_by_its_field(
@@ -520,7 +518,13 @@ def test_what_no_decimal_and_no_moment_can_hold_is_refused_by_its_field(
     with_node(check)
 
 
-@pytest.mark.parametrize("body", ["[" * 15_000, '{"total":' + "9" * 5000 + "}", b"\xff", b"\x00"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("[" * 15_000, '{"total":' + "9" * 5000 + "}", b"\xff", b"\x00"),
+        *('{"\\ud800": 1}', '{"customer_id": "\\ud800"}', b'{"customer_id": "\xed\xa0\x80"}'),
+    ],
+)
 def test_what_json_cannot_hold_is_refused(body: str | bytes) -> None:
     async def check(one: Node) -> None:
         headers = {"Content-Type": "application/json"}
@@ -552,6 +556,7 @@ def test_id_that_is_no_text_is_unknown(order_id: str) -> None:
     async def check(one: Node) -> None:
         for method, end in (("GET", ""), ("DELETE", ""), ("GET", "/events"), ("GET", "/validated")):
             url = URL(f"/v1/orders/{order_id}{end}?timeout=0", encoded=True)
-            await problem(await one.client.request(method, url), 404)
+            status = 400 if order_id in ("%ED%A0%80", "%FF") else 404
+            await problem(await one.client.request(method, url), status)
 
     with_node(check)

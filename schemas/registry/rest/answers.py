@@ -9,10 +9,11 @@ from aiohttp import web
 from aiokafka.errors import KafkaError
 
 from common.http.site_guard import Refusal
+from common.process.json_text import read_json
 from schemas.registry.domain import Registry
 from schemas.registry.forwarding import ForwardedAnswer, Writes
 from schemas.registry.questions import Answer, Answers, Ask, Question, Unanswered
-from schemas.registry.records import compact_json, read_json
+from schemas.registry.records import compact_json
 from schemas.registry.refusals import (
     RegistryError,
     invalid_subject,

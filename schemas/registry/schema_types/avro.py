@@ -14,8 +14,9 @@ from avro.errors import IgnoredLogicalType
 from avro.name import Names
 from avro.schema import Schema, make_avsc_object
 
+from common.process.json_text import read_json
 from schemas.registry.questions import Named
-from schemas.registry.records import compact_json, read_json
+from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
 from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
 from schemas.registry.schema_types.avro_rules import Checker

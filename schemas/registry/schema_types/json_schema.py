@@ -8,8 +8,9 @@ from typing import Any
 from jsonschema.exceptions import SchemaError, UndefinedTypeCheck, ValidationError, best_match
 from jsonschema.validators import Draft7Validator, extend, validator_for
 
+from common.process.json_text import read_json
 from schemas.registry.questions import Named
-from schemas.registry.records import compact_json, read_json
+from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
 from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
 from schemas.registry.schema_types.json_loader import json_key, load
