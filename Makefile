@@ -138,7 +138,7 @@ chaos: $(VENV)/.dev ## break a real cluster under load and judge it: make chaos 
 	$(BIN)/python -m tests.chaos$(if $(TRANSACTIONS),.transactions)$(if $(SHARE),.share)$(if $(QUORUM),.quorum)$(if $(PIPELINE),.pipeline) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(SPARK),--spark)
 
 round-trips: $(VENV)/.dev ## random tables through connectors that are killed: make round-trips SEEDS=500
-	ROUND_TRIPS=$(SEEDS) $(BIN)/python -m pytest -q -n 0 -m '' tests/connect/test_round_trips*.py
+	ROUND_TRIPS=$(SEEDS) $(BIN)/python -m pytest -q -n 0 -m '' tests/connect/connectors/round_trips/test_round_trips*.py
 
 mirror-faults: $(VENV)/.dev ## break a mirror in every way it should stand, and judge its copies: SEED=1
 	$(BIN)/python -m tests.mirror.faults $(if $(SEED),--seed $(SEED))

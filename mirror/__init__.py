@@ -1,10 +1,11 @@
 """The mirror copies one cluster into another, with MirrorMaker 2's names, settings and formats.
 
 These modules decide without a client or a clock: `flow` (which topics are mirrored, under which
-names), `topics` (what to create and change in the target), `sync_queue` (which offset syncs are
-written), `offset_sync_store` (translates a source offset into the target), `checkpoints` (which
-group offsets are written), `mirror_maker_settings` (parses mm2.properties). The connectors act on
-their decisions.
+names), `topics` (what to create and change in the target), `metrics`, `offsets.sync_queue` (which
+offset syncs are written), `offsets.sync_store` (translates a source offset into the target),
+`offsets.checkpoints` (which group offsets are written), `dedicated.mirror_maker_settings` (parses
+mm2.properties). The connectors act on their decisions: `copying.source`,
+`offsets.checkpoint_connector` and `heartbeat`.
 """
 
 from common.http.certificates import read_when_needed

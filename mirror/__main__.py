@@ -24,12 +24,12 @@ from common.process.tasks import spawn
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
 from millstream.connect.errors import ConfigException, KafkaException
-from mirror.dedicated import FlowWorker
-from mirror.front import Front, address
-from mirror.mirror_maker_settings import MirrorMakerSettings, Pair
-from mirror.one_copy import copy_once, ranges, verify
-from mirror.own_secrets import OwnSecrets
-from mirror.status import flow_status, status_body, status_lines
+from mirror.dedicated.flow_workers import FlowWorker
+from mirror.dedicated.front import Front, address
+from mirror.dedicated.mirror_maker_settings import MirrorMakerSettings, Pair
+from mirror.dedicated.one_copy import copy_once, ranges, verify
+from mirror.dedicated.own_secrets import OwnSecrets
+from mirror.dedicated.status import flow_status, status_body, status_lines
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}
 

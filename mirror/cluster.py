@@ -23,13 +23,12 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from common.kafka.listed_offsets import listed_offset
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from connect.worker.group_offsets import committed_offsets
+from connect.worker.offsets.group_offsets import committed_offsets
 from connect.worker.topics import TopicGroup, create_topic
 from millstream.connect.connectors import TopicPartition
 from millstream.connect.errors import ConnectException
 from millstream.mirror.records import OffsetAndMetadata
-from mirror.checkpoints import GroupInTarget
-from mirror.topics import ConfigEntry, TopicAcl
+from mirror.topics import ConfigEntry, GroupInTarget, TopicAcl
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from millstream.connect.connectors import TopicPartition
+from millstream.mirror.records import OffsetAndMetadata
 from mirror.filters import Patterns
 from mirror.flow import Flow
 
+GroupOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 PartitionCounts = Mapping[str, int]
 """Topic -> number of partitions."""
 
@@ -21,6 +23,14 @@ class ConfigEntry:
     is_read_only: bool = False
     is_sensitive: bool = False
     is_of_static_broker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInTarget:
+    """A group in the target: its offsets, and whether it has no members."""
+
+    is_idle: bool
+    offsets: GroupOffsets
 
 
 @dataclass(frozen=True, slots=True)

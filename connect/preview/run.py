@@ -22,10 +22,10 @@ from connect.preview.limits import LIMIT_MS, Ended, Seen
 from connect.preview.sink import SinkReading
 from connect.preview.source import SourceReading
 from connect.preview.way import Way
-from connect.worker.calling import Caller
 from connect.worker.client_settings import CONSUMER_DEFAULTS
 from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import Reader
+from connect.worker.tasks.calling import Caller
 from millstream.connect.connectors import SourceConnector
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from connect.definitions.connector import topics_of
 from connect.java.patterns import java_pattern
 from connect.preview.limits import RECORDS, Ended, Seen
 from connect.preview.way import Way
-from connect.worker.subscription import matching
+from connect.worker.tasks.subscription import matching
 from millstream.connect.errors import ConnectException
 
 _ASKING_SECONDS: Final = 5.0

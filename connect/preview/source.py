@@ -11,9 +11,9 @@ from connect.clock import wait
 from connect.preview import shown
 from connect.preview.limits import Ended, Seen
 from connect.preview.way import Way
-from connect.worker.boundaries import ConnectorBoundary, boundary_of
-from connect.worker.calling import Caller
 from connect.worker.offset_store import Reader
+from connect.worker.tasks.boundaries import ConnectorBoundary, boundary_of
+from connect.worker.tasks.calling import Caller
 from millstream.connect.connectors import SourceConnector, SourceTask
 from millstream.connect.errors import RetriableException
 

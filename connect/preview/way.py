@@ -11,9 +11,8 @@ from connect.errors.tolerance import Stage
 from connect.preview import shown
 from connect.preview.shown import Shown
 from connect.worker.environment import Environment
-from connect.worker.plugging import Converters, converters_of, stages_of
-from connect.worker.plugging import Stage as Transforming
-from connect.worker.reporting import timestamp_type
+from connect.worker.record_plugins import Converters, TransformationStage, converters_of, stages_of
+from connect.worker.tasks.reporting import timestamp_type
 from millstream.connect.config.types import class_name
 from millstream.connect.data.records import (
     NO_HEADERS,
@@ -41,7 +40,7 @@ class Way:
     ) -> None:
         """Raises ConfigException, or what a plugin raises."""
         self._is_tolerant = is_tolerant
-        self._stages: list[tuple[str, Transforming]] = list(
+        self._stages: list[tuple[str, TransformationStage]] = list(
             zip(
                 aliases(config, "transforms"),
                 stages_of(environment.plugins, config),
@@ -172,7 +171,7 @@ class Way:
         )
 
 
-def _made_of(record: Any, stage: Transforming, step: Shown) -> Any:
+def _made_of(record: Any, stage: TransformationStage, step: Shown) -> Any:
     step["applied"] = bool(stage.applies_to(record))
     return stage.transformation.apply(record) if step["applied"] else record
 

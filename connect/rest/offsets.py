@@ -9,7 +9,7 @@ from connect.herder.names import RefusalError
 from connect.herder.offsets import Offsets, read_offsets
 from connect.rest.bodies import answer, json_body
 from connect.rest.desk import Desk
-from connect.worker.offset_requests import change_offsets, shown_offsets
+from connect.worker.offsets.requests import change_offsets, shown_offsets
 from millstream.connect.errors import ConnectException
 
 

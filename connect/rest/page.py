@@ -17,7 +17,7 @@ from common.http.neighbours import LOOK, navigation, parse_neighbours
 from connect.herder.names import State, TaskId, not_found
 from connect.rest.bodies import answer
 from connect.rest.desk import Desk
-from connect.worker.task_thread import TaskCounts
+from connect.worker.tasks.thread import TaskCounts
 
 _PAGE: Final = Path(str(files(__package__))) / "page"
 _ASSETS: Final = {

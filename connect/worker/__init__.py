@@ -5,7 +5,9 @@ to one event loop, which passes the reports to the herder and answers REST reque
 blocks or dies delays no other thread. A thread that does not end when asked is *left behind* after
 `task.shutdown.graceful.timeout.ms`: from then on it cannot write anything.
 
-`worker.py` is where to start. `source_task.py` and `sink_task.py` are the loops of the tasks.
+`worker.py` is where to start. `tasks/` has the loops of the tasks, `isolation/` runs one in a
+process of its own, `offsets/` has the offset stores, and `cluster/` what distributed workers do
+together.
 
 Tasks use confluent-kafka, while the services use aiokafka. Tasks are plain functions in threads.
 The C client sends, fetches and heartbeats without Python's global interpreter lock, so a task that

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from connect.definitions.concealing import NOTHING, Concealing
 from connect.definitions.validation import connector_class
 from connect.local_files import require_files
-from connect.worker.calling import Caller
 from connect.worker.environment import Environment, filled
-from connect.worker.kafka_offset_store import OffsetsWhenAsked
 from connect.worker.offset_store import Reader
+from connect.worker.offsets.kafka_store import OffsetsWhenAsked
+from connect.worker.tasks.calling import Caller
 from millstream.connect.config.types import class_name
 from millstream.connect.connectors import Connector, SinkConnector
 from millstream.connect.errors import ConnectException

@@ -23,12 +23,12 @@ from connect.herder.herder import Assignment, Herder
 from connect.herder.names import TaskId
 from connect.plugins.catalogue import Plugins
 from connect.worker.client_settings import librdkafka_settings
+from connect.worker.cluster.fencing import Fencing
+from connect.worker.cluster.kafka_logs import LoopLog
+from connect.worker.cluster.leader_log import LeaderLog
+from connect.worker.cluster.membership import Membership
 from connect.worker.environment import environment_of
-from connect.worker.fencing import Fencing
-from connect.worker.kafka_logs import LoopLog
-from connect.worker.kafka_offset_store import KafkaOffsetStore
-from connect.worker.leader_log import LeaderLog
-from connect.worker.membership import Membership
+from connect.worker.offsets.kafka_store import KafkaOffsetStore
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import LogTopic
 from connect.worker.worker import Worker

@@ -20,7 +20,7 @@ from connect.worker.client_settings import (
 )
 from connect.worker.offset_store import OffsetStore
 from connect.worker.override_policy import require_harmless
-from connect.worker.plugging import converters_of
+from connect.worker.record_plugins import converters_of
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConfigException
 from millstream.connect.plugins import ConfigProvider

@@ -8,7 +8,7 @@ from connect.herder.herder import Herder
 from connect.herder.names import RefusalError, TargetState
 from connect.plugins.catalogue import Plugins
 from connect.worker.environment import environment_of
-from connect.worker.offset_store import FileOffsetStore
+from connect.worker.offsets.file_store import FileOffsetStore
 from connect.worker.settings import WorkerSettings
 from connect.worker.worker import MemoryLog, Worker
 from millstream.connect.errors import ConfigException

@@ -18,11 +18,11 @@ from connect.herder.names import TaskId
 from connect.herder.status import StatusRecord, TopicStatus, topic_record
 from connect.worker import loggers
 from connect.worker.connector_thread import ConnectorThread
-from connect.worker.departures import Departures, Member
 from connect.worker.environment import Environment
 from connect.worker.isolation.process_work import process_work_maker
-from connect.worker.task_thread import Control, TaskCounts, TaskThread
-from connect.worker.tasks import work_maker
+from connect.worker.tasks.departures import Departures, Member
+from connect.worker.tasks.factory import work_maker
+from connect.worker.tasks.thread import Control, TaskCounts, TaskThread
 from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)

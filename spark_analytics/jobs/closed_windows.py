@@ -13,7 +13,7 @@ its own, but of three aggregations after one such operator the last never closed
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analytics.jobs.amounts import sum_e4
+from spark_analytics.jobs.events import sum_e4
 from spark_analytics.jobs.revenue import UNKNOWN_COUNTRY
 from spark_analytics.jobs.topics import ORDERS
 

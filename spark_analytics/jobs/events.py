@@ -3,10 +3,25 @@
 The columns of the other topics are null. `problem` is null unless the record is no event.
 """
 
+from pyspark.sql import Column
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 AMOUNT = t.DecimalType(18, 4)
 """The type of amounts in the events."""
+
+
+def sum_e4(amount: Column) -> Column:
+    """Return the sum of amounts as an integer of 1/10000: exact, and within 64 bits.
+
+    It is 0 without amounts.
+    """
+    return f.coalesce((f.sum(amount) * 10_000).cast("long"), f.lit(0))
+
+
+def sum_e4_sql(amount: str) -> str:
+    """Return `sum_e4` as SQL."""
+    return f"coalesce(cast(sum({amount}) * 10000 AS bigint), 0)"
 
 
 def _struct(**fields: t.DataType) -> t.StructType:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from common.process import clock
-from spark_analytics.jobs import facts, failures, funnel, products, revenue, verdicts
+from spark_analytics.jobs import facts, funnel, products, revenue, verdicts
 from spark_analytics.jobs.decoding import Settings, decode
 from spark_analytics.jobs.event_files import EventFiles
 from spark_analytics.jobs.events import EVENT
@@ -37,7 +37,7 @@ _POSITION = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offs
 _VIEWS = {
     "revenue": (revenue.QUERY, {ORDERS}),
     "products": (products.QUERY, {ORDERS}),
-    "failures": (failures.QUERY, {ORDERS}),
+    "failures": (verdicts.FAILURES_QUERY, {ORDERS}),
     "verdicts": (verdicts.QUERY, {VALIDATIONS}),
     "funnel": (funnel.QUERY, {ORDERS, VALIDATIONS, DECISIONS}),
     "product_names": (products.NAMES_QUERY, {PRODUCTS}),

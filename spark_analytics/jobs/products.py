@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from spark_analytics.jobs.amounts import sum_e4_sql
+from spark_analytics.jobs.events import sum_e4_sql
 from spark_analytics.jobs.topics import ORDERS, PRODUCTS
 
 QUERY = f"""

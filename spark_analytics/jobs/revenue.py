@@ -9,7 +9,7 @@ of that window is counted all the same, also as late.
 
 from pyspark.sql import DataFrame
 
-from spark_analytics.jobs.amounts import sum_e4_sql
+from spark_analytics.jobs.events import sum_e4_sql
 from spark_analytics.jobs.topics import ORDERS
 
 UNKNOWN_COUNTRY = "unknown"

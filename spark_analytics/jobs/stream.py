@@ -22,7 +22,7 @@ from spark_analytics.jobs.input_topics import InputTopics
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.micro_batch import MicroBatches, warm_up
 from spark_analytics.jobs.publishing import ResultsPublisher
-from spark_analytics.jobs.segments_job import SegmentsJob
+from spark_analytics.jobs.segments import SegmentsJob
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stateful_queries import TOPICS, StatefulQueries
 from spark_analytics.jobs.topics import INPUTS

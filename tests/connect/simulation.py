@@ -6,8 +6,9 @@
 import argparse
 import sys
 
-from tests.connect import test_cluster_simulation, test_fencing, test_group, test_herder
-from tests.mirror import test_mirror_simulation
+from tests.connect.group import test_group
+from tests.connect.herder import test_cluster_simulation, test_fencing, test_herder
+from tests.mirror.offsets import test_mirror_simulation
 
 SIMULATIONS = (
     test_herder.test_nothing_runs_twice_and_everything_comes_to_what_is_wanted,

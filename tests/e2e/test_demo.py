@@ -21,7 +21,7 @@ import pytest
 
 from demo.pipeline.services import SERVICES
 from millstream.testing import LocalBroker
-from mirror.whole_topic import whole_topic
+from mirror.dedicated.whole_topic import whole_topic
 from tests.e2e.oracle import expect
 from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below

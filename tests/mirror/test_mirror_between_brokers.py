@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from millstream.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
 from millstream.testing import LocalBroker
-from mirror.whole_topic import whole_topic
+from mirror.dedicated.whole_topic import whole_topic
 from tests.lib.connect_worker import eventually
 from tests.lib.mirror_process import (
     MirrorProcess,

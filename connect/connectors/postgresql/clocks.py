@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connect.connectors.postgresql import temporal
-from connect.connectors.postgresql.codec import Codec
-from connect.connectors.postgresql.types import Type
+from connect.connectors.postgresql.types import Codec, Type
 from millstream.connect import DataException, Schema
 from millstream.connect.data.logical import date_from, time_from, timestamp_from
 

@@ -17,7 +17,6 @@ from connect.connectors.postgresql.pgoutput import (
     Truncate,
     message_of,
 )
-from connect.connectors.postgresql.refusals import Refusals
 from millstream.connect import DataException, SourceRecord
 
 log = logging.getLogger(__name__)
@@ -28,6 +27,38 @@ SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
 """
 _Waiting = tuple[int, Table, Change | None]
 """A change with its position and its table at that time; without a change, a TRUNCATE."""
+
+
+class Refusals:
+    """Changes that cannot become records: `event.processing.failure.handling.mode`.
+
+    It owns the number of skipped changes, and the reason of the last one.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._count = 0
+        self._last = ""
+
+    def refuse(self, error: DataException) -> None:
+        """Skip a change. Raise DataException if the mode is `fail`."""
+        if self._mode == "fail":
+            raise DataException(
+                f"{error}. (event.processing.failure.handling.mode=warn or skip skips such a "
+                "change.)"
+            ) from error
+        self._count += 1
+        self._last = str(error)
+        log.log(
+            logging.WARNING if self._mode == "warn" else logging.DEBUG,
+            "change is skipped reason=%s",
+            error,
+        )
+
+    def note(self) -> str | None:
+        if not self._count:
+            return None
+        return f"{self._count} changes were skipped, the last one: {self._last}."
 
 
 class LogReader:

@@ -6,12 +6,11 @@ import decimal
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from connect.connectors.postgresql.codec import Codec
 from connect.connectors.postgresql.masks import Mask, Masks
 from connect.connectors.postgresql.names import Adjust, field_adjustment, schema_adjustment
 from connect.connectors.postgresql.pgoutput import Column, Unchanged, Value, Values
 from connect.connectors.postgresql.selection import Selection
-from connect.connectors.postgresql.types import Type, Types
+from connect.connectors.postgresql.types import Codec, Type, Types
 from connect.connectors.postgresql.values import CHARACTERS, Modes, codec_of, placeholder_of
 from millstream.connect import DataException, Schema, Struct
 

@@ -25,9 +25,8 @@ from connect.connectors.postgresql.capture import Capture
 from connect.connectors.postgresql.catalog import TableInfo
 from connect.connectors.postgresql.envelope import Origin, Table
 from connect.connectors.postgresql.heartbeat import Heartbeat
-from connect.connectors.postgresql.log_reader import LogReader
+from connect.connectors.postgresql.log_reader import LogReader, Refusals
 from connect.connectors.postgresql.publication import Publication
-from connect.connectors.postgresql.refusals import Refusals
 from connect.connectors.postgresql.server import Slot, connected
 from connect.connectors.postgresql.settings import CONFIG, VERSION
 from millstream.connect import (

@@ -1,7 +1,13 @@
-"""PostgreSQL's types: resolve domains and arrays to the underlying types. Does no IO."""
+"""PostgreSQL's types: resolve domains and arrays to the underlying types. Does no IO.
 
-from collections.abc import Iterable, Mapping
+A codec is how values of one type become Connect's.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from millstream.connect import Schema
 
 QUERY: Final = """
 SELECT t.oid, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typbasetype,
@@ -65,3 +71,20 @@ class Types:
     def _delimiter(self, type_id: int) -> str:
         row = self._rows.get(type_id)
         return "," if row is None else row.delimiter
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A codec for values of one type: its schema, and the parser of its texts.
+
+    `parse` raises ValueError, with a sentence, for a value that does not fit the schema.
+    """
+
+    schema: Schema
+    parse: Callable[[str], Any]
+    scale: int = 0
+    """The scale of a decimal."""
+    element: "Codec | None" = None
+    """The codec of an array's elements."""
+    placeholder: Any = None
+    """The placeholder for a large value that an update did not change, if not by the schema."""

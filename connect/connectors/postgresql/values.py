@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from connect.connectors.postgresql import temporal
 from connect.connectors.postgresql.clocks import clock_codec
-from connect.connectors.postgresql.codec import Codec, narrowed
 from connect.connectors.postgresql.literals import elements_of, pairs_of
-from connect.connectors.postgresql.types import Type
+from connect.connectors.postgresql.types import Codec, Type
 from millstream.connect import Schema, Struct
 from millstream.connect.data.logical import (
     EXACT,
@@ -197,10 +196,17 @@ def _scaled(
     unit = decimal.Decimal(1).scaleb(-scale, EXACT)
 
     def exact(text: str) -> decimal.Decimal:
-        return narrowed(parse(text)).quantize(unit, context=EXACT)
+        return _number(parse(text)).quantize(unit, context=EXACT)
 
     schema = Schema.decimal(scale, optional=optional, parameters=parameters)
     return Codec(schema, exact, scale=scale)
+
+
+def _number(value: decimal.Decimal) -> decimal.Decimal:
+    """Return a finite decimal; raise ValueError."""
+    if not value.is_finite():
+        raise ValueError("is no number")
+    return value
 
 
 def _unscaled(modes: Modes, *, optional: bool) -> Codec:

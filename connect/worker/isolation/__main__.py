@@ -16,13 +16,13 @@ from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
 from connect.plugins.scan import find_plugins
 from connect.worker import loggers
-from connect.worker.departures import Member
 from connect.worker.environment import environment_of
 from connect.worker.isolation import messages
 from connect.worker.offset_store import Entries
 from connect.worker.settings import WorkerSettings
-from connect.worker.task_thread import Control, TaskThread
-from connect.worker.tasks import work_maker
+from connect.worker.tasks.departures import Member
+from connect.worker.tasks.factory import work_maker
+from connect.worker.tasks.thread import Control, TaskThread
 from millstream.connect.connectors import SourcePartition
 from millstream.connect.errors import ConnectException
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect.herder.effects import StartTask
-from connect.worker.departures import Member
-from connect.worker.task_thread import TaskCounts
+from connect.worker.tasks.departures import Member
+from connect.worker.tasks.thread import TaskCounts
 from millstream.connect.connectors import TaskMetric
 
 Levels = Mapping[str, int]

@@ -19,9 +19,9 @@ from connect.definitions.validation import kind_of
 from connect.herder.effects import StartTask
 from connect.worker import loggers
 from connect.worker.environment import Environment
-from connect.worker.exactly_once_task import TopicOffsets
 from connect.worker.isolation import messages
-from connect.worker.task_thread import FailedElsewhereError, TaskCounts, TaskThread, Work
+from connect.worker.tasks.exactly_once import TopicOffsets
+from connect.worker.tasks.thread import FailedElsewhereError, TaskCounts, TaskThread, Work
 from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from millstream.testing import LocalBroker
-from mirror.whole_topic import whole_topic
+from mirror.dedicated.whole_topic import whole_topic
 from tests.lib.apache_connect import ApacheWorker, connect_libs
 from tests.lib.connect_worker import ConnectWorker, eventually
 

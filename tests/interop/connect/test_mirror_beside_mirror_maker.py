@@ -22,7 +22,7 @@ from millstream.mirror import (
     TopicPartition,
 )
 from millstream.testing import LocalBroker
-from mirror.offset_sync_store import OffsetSyncStore
+from mirror.offsets.sync_store import OffsetSyncStore
 from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.apache_mirror_maker import ApacheMirrorMaker, ask_classes, mirror_libs
 from tests.lib.connect_worker import eventually

@@ -23,7 +23,7 @@ from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker, LocalCluster
 from millstream.testing.links import Links
 from mirror.cluster import MirrorCluster
-from mirror.whole_topic import whole_topic
+from mirror.dedicated.whole_topic import whole_topic
 from tests.lib.connect_worker import eventually
 from tests.lib.mirror_process import MirrorProcess, consume_some, properties_file
 from tests.mirror.faults.load import Load

@@ -224,7 +224,7 @@ def test_records_that_are_no_events_are_set_aside(job: Job) -> None:
 
 
 def test_customer_segments_are_made_from_the_history(job: Job, spark: "SparkSession") -> None:
-    from spark_analytics.jobs.segments_job import SegmentsJob
+    from spark_analytics.jobs.segments import SegmentsJob
 
     job.take(one_order(RecordMaker()), 0)
     segments = SegmentsJob(spark, job.store, job.history, 60_000)

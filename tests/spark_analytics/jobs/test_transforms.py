@@ -120,7 +120,7 @@ def test_products_of_validated_orders(events: Frame, make: RecordMaker) -> None:
 
 
 def test_verdicts_and_failures(events: Frame, make: RecordMaker) -> None:
-    from spark_analytics.jobs import failures, verdicts
+    from spark_analytics.jobs import verdicts
 
     limit = {"check": "FRAUD", "code": "LIMIT", "detail": "x"}
     stock = {"check": "INVENTORY", "code": "NO_STOCK", "detail": "x"}
@@ -137,7 +137,7 @@ def test_verdicts_and_failures(events: Frame, make: RecordMaker) -> None:
     )
 
     found = {tuple(row.values()) for row in rows(verdicts.transform(frame))}
-    failed = {tuple(row.values()) for row in rows(failures.transform(frame))}
+    failed = {tuple(row.values()) for row in rows(verdicts.failures(frame))}
 
     assert found == {
         ("FRAUD", "PASS", "", 2),

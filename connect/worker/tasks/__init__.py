@@ -1,0 +1,6 @@
+"""The work of tasks, each in a thread of its own.
+
+`factory` makes a task's work from its configuration: `source` with `at_least_once` or
+`exactly_once`, or `sink`. `thread` runs the work; it starts, pauses and ends the task. `steps` runs
+each conversion and transformation of a record under the connector's error settings.
+"""
