@@ -34,3 +34,14 @@ def plain_address(text: str) -> str:
         return text
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
+
+
+MAX_LOGGED_CHARACTERS = 200
+"""Of a text from a client: what a stranger sends must not fill the log."""
+
+
+def shortened(text: str) -> str:
+    """Return a text from a client for a line of the log: on one line, and not long."""
+    if len(text) <= MAX_LOGGED_CHARACTERS:
+        return repr(text)
+    return f"{text[:MAX_LOGGED_CHARACTERS]!r}... ({len(text)} characters)"

@@ -26,6 +26,23 @@ class ResourceType(IntEnum):
     USER = 7
 
 
+MAX_NAME_CHARACTERS: dict[int, int] = {
+    ResourceType.TOPIC: 249,
+    ResourceType.GROUP: 1_024,
+    ResourceType.CLUSTER: 249,
+    ResourceType.TRANSACTIONAL_ID: 1_024,
+    ResourceType.DELEGATION_TOKEN: 249,
+    ResourceType.USER: 4_096,
+}
+"""The longest names that rules are about, and that requests are checked for.
+
+That of a topic is Kafka's. Kafka has no limit for the others but what a field holds, 32,767 bytes;
+these are far above what clients and tools make, and low enough for a log and an index. A user may
+have the subject of a certificate as name.
+"""
+MAX_HOST_CHARACTERS = 255
+
+
 class PatternType(IntEnum):
     """How a rule's resource name is compared. ANY and MATCH are for filters only."""
 

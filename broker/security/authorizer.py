@@ -14,6 +14,7 @@ or ALTER allows DESCRIBE too, and ALLOW of ALTER_CONFIGS allows DESCRIBE_CONFIGS
 exactly its operation; ALL is every operation.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -27,7 +28,10 @@ from broker.security.acls import (
     PermissionType,
 )
 
-MAX_REMEMBERED_DECISIONS = 10_000
+MAX_REMEMBERED_BYTES = 4 << 20
+"""Of decisions, by the size of their names: some ten thousand of usual names."""
+COST_OF_A_DECISION = 300
+"""Bytes of a remembered decision beside its names."""
 
 IMPLYING: dict[int, frozenset[int]] = {
     AclOperation.DESCRIBE: frozenset(
@@ -68,10 +72,13 @@ class Authorizer:
         self._literal: dict[tuple[int, str], set[Acl]] = {}
         self._prefixed: dict[tuple[int, str], set[Acl]] = {}
         self._decisions: dict[tuple[Requester, int, int, str], bool] = {}
+        self._remembered_bytes = 0
         for acl in acls:
             index = self._literal if _is_literal(acl) else self._prefixed
             key = acl.pattern.resource_type, acl.pattern.name
             index.setdefault(key, set()).add(acl._replace(host=plain_address(acl.host)))
+        self._prefix_lengths = _lengths(self._prefixed)
+        """The lengths of the prefixes that rules have, by kind, in order."""
 
     def may(self, requester: Requester, operation: int, resource_type: int, name: str) -> bool:
         """Return whether the requester may do the operation on this resource."""
@@ -79,10 +86,16 @@ class Authorizer:
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._decide(requester, operation, resource_type, name)
-            if len(self._decisions) >= MAX_REMEMBERED_DECISIONS:
-                self._decisions.clear()
-            self._decisions[key] = decision
+            self._remember(key, decision)
         return decision
+
+    def _remember(self, key: tuple[Requester, int, int, str], decision: bool) -> None:
+        size = COST_OF_A_DECISION + sys.getsizeof(key[0].principal) + sys.getsizeof(key[3])
+        if self._remembered_bytes + size > MAX_REMEMBERED_BYTES:
+            self._decisions.clear()
+            self._remembered_bytes = 0
+        self._decisions[key] = decision
+        self._remembered_bytes += size
 
     def may_on_any(self, requester: Requester, operation: int, resource_type: int) -> bool:
         """Return whether the requester may do the operation on some resource of the type.
@@ -127,10 +140,19 @@ class Authorizer:
         for literal in (name, WILDCARD) if name != WILDCARD else (name,):
             if (rules := self._literal.get((kind, literal))) is not None:
                 yield rules
-        if self._prefixed:
-            for length in range(len(name) + 1):
-                if (rules := self._prefixed.get((kind, name[:length]))) is not None:
-                    yield rules
+        for length in self._prefix_lengths.get(kind, ()):
+            if length > len(name):
+                break
+            if (rules := self._prefixed.get((kind, name[:length]))) is not None:
+                yield rules
+
+
+def _lengths(patterns: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
+    """Return the different lengths of the patterns of each kind of resource, in order."""
+    found: dict[int, set[int]] = {}
+    for kind, prefix in patterns:
+        found.setdefault(kind, set()).add(len(prefix))
+    return {kind: sorted(lengths) for kind, lengths in found.items()}
 
 
 def _is_literal(acl: Acl) -> bool:

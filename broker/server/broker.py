@@ -111,7 +111,7 @@ class Broker:
                 config.replication.listener_name,
             )
         )
-        self.guard = guard_of(config, quorum)
+        self.guard = guard_of(config, quorum, quorum.audit)
         self.quotas = Quotas(config, quorum, monotonic_seconds)
         self._make_cluster_parts(loop)
         self._make_partitions(loop)

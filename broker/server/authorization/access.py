@@ -1,16 +1,15 @@
-"""The rights of one requester, which checks ask for; decisions are written to the audit log.
+"""The rights of one requester, which checks ask for; decisions are noted in the audit log.
 
-The log's name is `millstream.authorizer`: a denial is INFO, a permission DEBUG, as with Kafka's
-`kafka.authorizer.logger`. Names are written with `repr`, so that no name can forge a line.
+A name that is longer than any name may be is denied without a look-up, to every requester, and the
+code of its refusal says that it is no valid name.
 """
 
-import logging
 from typing import NamedTuple, Protocol
 
-from broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from broker.security.acls import CLUSTER_NAME, MAX_NAME_CHARACTERS, AclOperation, ResourceType
 from broker.security.authorizer import Authorizer, Requester
-
-audit = logging.getLogger("millstream.authorizer")
+from broker.server.authorization.audit import Audit, Decided
+from common.kafka.errors import ErrorCode
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
@@ -45,6 +44,23 @@ OPERATIONS = {TOPIC: ON_TOPIC, GROUP: ON_GROUP, CLUSTER: ON_CLUSTER}
 """The operations of each kind of resource, for the authorised operations of KIP-430."""
 
 
+REFUSALS: dict[ResourceType, tuple[ErrorCode, ErrorCode]] = {
+    TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID),
+    TRANSACTIONAL_ID: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUEST,
+    ),
+}
+"""The code of a resource that is denied, and of one whose name is too long."""
+
+
+def refusal_of(kind: ResourceType, name: str | None) -> ErrorCode:
+    """Return the code with which a denied topic, group or transactional id is refused."""
+    denied, invalid = REFUSALS[kind]
+    return invalid if name is not None and len(name) > MAX_NAME_CHARACTERS[kind] else denied
+
+
 class Topics(Protocol):
     """The cluster's topics, as far as a check needs them."""
 
@@ -67,28 +83,20 @@ class Access(NamedTuple):
     topics: Topics
     requester: Requester
     api: str
+    audit: Audit
 
     def may(self, operation: AclOperation, kind: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Return whether an operation is allowed; this is noted in the audit log."""
         is_allowed = self.can_see(operation, kind, name)
-        if not is_allowed or audit.isEnabledFor(logging.DEBUG):
-            audit.log(
-                logging.DEBUG if is_allowed else logging.INFO,
-                "%s principal=%r host=%s operation=%s resource=%s:%r api=%s",
-                "allowed" if is_allowed else "denied",
-                self.requester.principal,
-                self.requester.host,
-                operation.name,
-                kind.name,
-                name,
-                self.api,
-            )
+        self.audit.note(Decided(is_allowed, self.requester, operation, kind, name, self.api))
         return is_allowed
 
     def can_see(
         self, operation: AclOperation, kind: ResourceType, name: str = CLUSTER_NAME
     ) -> bool:
         """Return whether an operation is allowed, without an audit; for lists that are filtered."""
+        if len(name) > MAX_NAME_CHARACTERS[kind]:
+            return False
         return self.authorizer.may(self.requester, operation, kind, name)
 
     def may_on_any(self, operation: AclOperation, kind: ResourceType) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from broker.metadata.control.refusals import refuse
 from broker.metadata.parts.configs import GROUP_RESOURCE, TOPIC_RESOURCE
 from broker.security.acls import AclOperation, ResourceType
-from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.verdicts import Check, Narrowed, Refused, Verdict, divide
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
@@ -34,10 +34,7 @@ from common.kafka.protocol.messages.incremental_alter_configs import (
 from common.kafka.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-CONFIG_KINDS: dict[int, tuple[ResourceType, ErrorCode]] = {
-    TOPIC_RESOURCE: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    GROUP_RESOURCE: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-}
+CONFIG_KINDS: dict[int, ResourceType] = {TOPIC_RESOURCE: TOPIC, GROUP_RESOURCE: GROUP}
 """The resources that have their own rules; settings of others need rights on the cluster."""
 
 
@@ -102,17 +99,21 @@ def _on_settings(
 
     def check(access: Access, request: Any, api_version: int) -> Verdict:
         def may(resource: Any) -> bool:
-            kind, _ = CONFIG_KINDS.get(resource.resource_type, (CLUSTER, None))
+            kind = CONFIG_KINDS.get(resource.resource_type, CLUSTER)
             if kind is CLUSTER:
                 return access.may(operation, CLUSTER)
             return access.may(operation, kind, resource.resource_name)
+
+        def code_of(resource: Any) -> ErrorCode:
+            kind = CONFIG_KINDS.get(resource.resource_type)
+            return CLUSTER_DENIED if kind is None else refusal_of(kind, resource.resource_name)
 
         allowed, denied = divide(request.resources, may)
         if not denied:
             return None
         refusals = [
             refusal(
-                error_code=CONFIG_KINDS.get(each.resource_type, (CLUSTER, CLUSTER_DENIED))[1],
+                error_code=code_of(each),
                 error_message=None,
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,

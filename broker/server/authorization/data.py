@@ -3,7 +3,7 @@
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import CLUSTER, TOPIC, TRANSACTIONAL_ID, Access
+from broker.server.authorization.access import CLUSTER, TOPIC, TRANSACTIONAL_ID, Access, refusal_of
 from broker.server.authorization.verdicts import (
     Closed,
     Narrowed,
@@ -48,7 +48,6 @@ from common.kafka.protocol.messages.produce import (
     TopicProduceResponse,
 )
 
-DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NO_ID = bytes(16)
 
 
@@ -71,7 +70,7 @@ def check_produce(access: Access, request: ProduceRequest, api_version: int) -> 
     if transactional_id is not None and not access.may(
         AclOperation.WRITE, TRANSACTIONAL_ID, transactional_id
     ):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        code = refusal_of(TRANSACTIONAL_ID, transactional_id)
         return _produce_refused(
             request, [_refused_topic(each, code) for each in request.topic_data]
         )
@@ -83,7 +82,7 @@ def check_produce(access: Access, request: ProduceRequest, api_version: int) -> 
     )
     if not denied:
         return None
-    refusals = [_refused_topic(topic, DENIED) for topic in denied]
+    refusals = [_refused_topic(topic, refusal_of(TOPIC, topic.name)) for topic in denied]
     if not allowed or request.acks == 0:
         return _produce_refused(request, refusals)
     request.topic_data = allowed
@@ -138,7 +137,7 @@ def check_fetch(access: Access, request: FetchRequest, api_version: int) -> Verd
         for response in answer.responses:
             if not may_read(response):
                 response.partitions = [
-                    _denied(each.partition_index) for each in response.partitions
+                    _denied(response.topic, each.partition_index) for each in response.partitions
                 ]
         answer.responses.extend(refusals)
 
@@ -149,13 +148,16 @@ def _refused_fetch(name: str, topic_id: bytes, topic: Any) -> FetchableTopicResp
     return FetchableTopicResponse(
         topic=name,
         topic_id=topic_id,
-        partitions=[_denied(partition.partition) for partition in topic.partitions],
+        partitions=[_denied(name, partition.partition) for partition in topic.partitions],
     )
 
 
-def _denied(partition: int) -> PartitionData:
+def _denied(name: str, partition: int) -> PartitionData:
     return PartitionData(
-        partition_index=partition, error_code=DENIED, high_watermark=-1, records=b""
+        partition_index=partition,
+        error_code=refusal_of(TOPIC, name),
+        high_watermark=-1,
+        records=b"",
     )
 
 
@@ -171,7 +173,10 @@ check_list_offsets = OnEach(
         name=topic.name,
         partitions=[
             ListOffsetsPartitionResponse(
-                partition_index=each.partition_index, error_code=DENIED, timestamp=-1, offset=-1
+                partition_index=each.partition_index,
+                error_code=refusal_of(TOPIC, topic.name),
+                timestamp=-1,
+                offset=-1,
             )
             for each in topic.partitions
         ],
@@ -188,7 +193,9 @@ check_delete_records = OnEach(
         name=topic.name,
         partitions=[
             DeleteRecordsPartitionResult(
-                partition_index=each.partition_index, low_watermark=-1, error_code=DENIED
+                partition_index=each.partition_index,
+                low_watermark=-1,
+                error_code=refusal_of(TOPIC, topic.name),
             )
             for each in topic.partitions
         ],
@@ -204,7 +211,7 @@ check_describe_producers = OnEach(
     refuse=lambda topic: TopicResponse(
         name=topic.name,
         partitions=[
-            PartitionResponse(partition_index=index, error_code=DENIED)
+            PartitionResponse(partition_index=index, error_code=refusal_of(TOPIC, topic.name))
             for index in topic.partition_indexes
         ],
     ),
@@ -220,7 +227,8 @@ _describe_each_topic = OnEach(
     refuse=lambda topic: OffsetForLeaderTopicResult(
         topic=topic.topic,
         partitions=[
-            EpochEndOffset(partition=each.partition, error_code=DENIED) for each in topic.partitions
+            EpochEndOffset(partition=each.partition, error_code=refusal_of(TOPIC, topic.topic))
+            for each in topic.partitions
         ],
     ),
 )

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access
-from broker.server.authorization.data import DENIED, may_on_topic, topic_name
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
+from broker.server.authorization.data import may_on_topic, topic_name
 from broker.server.authorization.verdicts import (
     Check,
     Narrowed,
@@ -43,7 +43,6 @@ from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 HIDDEN_TOPICS = "The group uses topics that the client is not authorized to describe."
 
 
@@ -53,7 +52,7 @@ def of_member(response: type[Message]) -> Check:
     def check(access: Access, request: Any, api_version: int) -> Verdict:
         if access.may(AclOperation.READ, GROUP, request.group_id):
             return None
-        return with_code(response, GROUP_DENIED)
+        return with_code(response, refusal_of(GROUP, request.group_id))
 
     return check
 
@@ -63,10 +62,10 @@ def of_heartbeat(response: type[Message]) -> Check:
 
     def check(access: Access, request: Any, api_version: int) -> Verdict:
         if not access.may(AclOperation.READ, GROUP, request.group_id):
-            return with_code(response, GROUP_DENIED)
+            return with_code(response, refusal_of(GROUP, request.group_id))
         for name in request.subscribed_topic_names or ():
             if not access.may(AclOperation.DESCRIBE, TOPIC, name):
-                return with_code(response, DENIED)
+                return with_code(response, refusal_of(TOPIC, name))
         return None
 
     return check
@@ -122,7 +121,7 @@ def of_description(entries: str, response: type[Message], described: Callable[..
             answers="groups",
             name_of=str,
             refuse=lambda name: described(
-                group_id=name, error_code=GROUP_DENIED, error_message=None
+                group_id=name, error_code=refusal_of(GROUP, name), error_message=None
             ),
         )
     )
@@ -137,7 +136,7 @@ check_delete_groups = OnEach(
     response=DeleteGroupsResponse,
     answers="results",
     name_of=str,
-    refuse=lambda name: DeletableGroupResult(group_id=name, error_code=GROUP_DENIED),
+    refuse=lambda name: DeletableGroupResult(group_id=name, error_code=refusal_of(GROUP, name)),
 )
 
 _describe_consumer_groups = of_description(
@@ -185,7 +184,9 @@ def hiding_topics(
                 group
                 if may_see(group)
                 else described(
-                    group_id=group.group_id, error_code=DENIED, error_message=HIDDEN_TOPICS
+                    group_id=group.group_id,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    error_message=HIDDEN_TOPICS,
                 )
                 for group in answer.groups
             ]
@@ -206,8 +207,9 @@ check_consumer_group_describe = hiding_topics(_describe_consumer_groups, Describ
 def check_offset_commit(access: Access, request: OffsetCommitRequest, api_version: int) -> Verdict:
     """READ on the group and on each topic."""
     if not access.may(AclOperation.READ, GROUP, request.group_id):
+        code = refusal_of(GROUP, request.group_id)
         return Refused(
-            OffsetCommitResponse(topics=[_not_committed(t, GROUP_DENIED) for t in request.topics])
+            OffsetCommitResponse(topics=[_not_committed(t, code) for t in request.topics])
         )
     allowed, denied = divide(
         request.topics,
@@ -217,7 +219,7 @@ def check_offset_commit(access: Access, request: OffsetCommitRequest, api_versio
     )
     if not denied:
         return None
-    refusals = [_not_committed(topic, DENIED) for topic in denied]
+    refusals = [_not_committed(topic, refusal_of(TOPIC, topic.name)) for topic in denied]
     if not allowed:
         return Refused(OffsetCommitResponse(topics=refusals))
     request.topics = allowed
@@ -244,7 +246,9 @@ _delete_offsets = OnEach(
     refuse=lambda topic: OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=DENIED)
+            OffsetDeleteResponsePartition(
+                partition_index=each.partition_index, error_code=refusal_of(TOPIC, topic.name)
+            )
             for each in topic.partitions
         ],
     ),
@@ -254,5 +258,5 @@ _delete_offsets = OnEach(
 def check_offset_delete(access: Access, request: OffsetDeleteRequest, api_version: int) -> Verdict:
     """DELETE on the group, READ on each topic."""
     if not access.may(AclOperation.DELETE, GROUP, request.group_id):
-        return with_code(OffsetDeleteResponse, GROUP_DENIED)
+        return with_code(OffsetDeleteResponse, refusal_of(GROUP, request.group_id))
     return _delete_offsets(access, request, api_version)

@@ -7,6 +7,7 @@ from broker.config.broker_config import BrokerConfig
 from broker.security.acls import AclOperation
 from broker.security.authorizer import Requester
 from broker.server.authorization.access import CLUSTER, Access, Topics
+from broker.server.authorization.audit import Audit
 from broker.server.authorization.rules import ImageRules, ImageTopics
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, with_code
@@ -23,16 +24,17 @@ from common.kafka.protocol.message import Message
 class Guard:
     """Puts checks before handlers; each check uses the current rules and topics."""
 
-    def __init__(self, rules: ImageRules, topics: Topics) -> None:
+    def __init__(self, rules: ImageRules, topics: Topics, audit: Audit) -> None:
         self._rules = rules
         self._topics = topics
+        self._audit = audit
 
     def access(self, connection: Connection, api: str) -> Access:
         """Return the rights of the principal at the other end of a connection."""
         return self._access(Requester(connection.peer.principal, connection.peer.host), api)
 
     def _access(self, requester: Requester, api: str) -> Access:
-        return Access(self._rules.current(), self._topics, requester, api)
+        return Access(self._rules.current(), self._topics, requester, api, self._audit)
 
     def guarded(self, api_key: int, handler: Handler) -> Handler:
         """Return the handler with its check before it; an API without a check is a bug."""
@@ -89,11 +91,11 @@ def _completed_later(steps: Steps[Answer], complete: Callable[[Any], None]) -> S
     return answer
 
 
-def guard_of(config: BrokerConfig, metadata: ClusterMetadata) -> Guard | None:
+def guard_of(config: BrokerConfig, metadata: ClusterMetadata, audit: Audit) -> Guard | None:
     """Return the guard of a node, None if its configuration has no authorizer."""
     authorizer = config.security.authorizer
     if authorizer is None:
         return None
     rules = ImageRules(authorizer, lambda: metadata.image)
     topics = ImageTopics(lambda: metadata.image, creates_topics=config.auto_create_topics)
-    return Guard(rules, topics)
+    return Guard(rules, topics, audit)

@@ -7,8 +7,8 @@ ones are left out. Before v8 a request is about one group, and its fields are at
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, TOPIC, Access
-from broker.server.authorization.data import DENIED, may_on_topic, topic_name
+from broker.server.authorization.access import GROUP, TOPIC, Access, refusal_of
+from broker.server.authorization.data import may_on_topic, topic_name
 from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide, joined
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_fetch import (
@@ -24,7 +24,6 @@ from common.kafka.protocol.messages.offset_fetch import (
 
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_ERROR = 2
-GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
@@ -35,7 +34,9 @@ def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version:
         request.groups, lambda group: access.may(AclOperation.DESCRIBE, GROUP, group.group_id)
     )
     refusals = [
-        OffsetFetchResponseGroup(group_id=group.group_id, error_code=GROUP_DENIED)
+        OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=refusal_of(GROUP, group.group_id)
+        )
         for group in denied
     ]
     if not allowed:
@@ -70,7 +71,7 @@ def _narrow_group(access: Access, group: OffsetFetchRequestGroup) -> Verdict:
                     committed_offset=-1,
                     committed_leader_epoch=-1,
                     metadata="",
-                    error_code=DENIED,
+                    error_code=refusal_of(TOPIC, topic.name),
                 )
                 for index in topic.partition_indexes
             ],
@@ -105,9 +106,10 @@ def _hide(access: Access, answer: Any) -> None:
 
 def _check_one(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
     if not access.may(AclOperation.DESCRIBE, GROUP, request.group_id):
-        topics = [_refused(topic, GROUP_DENIED) for topic in request.topics or ()]
+        denied_code = refusal_of(GROUP, request.group_id)
+        topics = [_refused(topic, denied_code) for topic in request.topics or ()]
         has_error = api_version >= FIRST_VERSION_WITH_ERROR
-        code = GROUP_DENIED if has_error else ErrorCode.NONE
+        code = denied_code if has_error else ErrorCode.NONE
         return Refused(OffsetFetchResponse(topics=[] if has_error else topics, error_code=code))
     if request.topics is None:
         return Narrowed(lambda answer: _hide(access, answer))
@@ -116,7 +118,7 @@ def _check_one(access: Access, request: OffsetFetchRequest, api_version: int) ->
     )
     if not denied:
         return None
-    refusals = [_refused(topic, DENIED) for topic in denied]
+    refusals = [_refused(topic, refusal_of(TOPIC, topic.name)) for topic in denied]
     if not allowed:
         return Refused(OffsetFetchResponse(topics=refusals))
     request.topics = allowed

@@ -7,9 +7,8 @@ session has more topics than a request names.
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, Access
+from broker.server.authorization.access import GROUP, Access, refusal_of
 from broker.server.authorization.verdicts import Check, Verdict, with_code
-from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.share_acknowledge import ShareAcknowledgeResponse
 from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
@@ -21,7 +20,7 @@ def _on_group(response: type[Message]) -> Check:
         group_id = request.group_id
         if group_id is None or access.may(AclOperation.READ, GROUP, group_id):
             return None
-        return with_code(response, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return with_code(response, refusal_of(GROUP, group_id))
 
     return check
 

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, TOPIC, Access
-from broker.server.authorization.data import DENIED
+from broker.server.authorization.access import GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.groups import (
-    GROUP_DENIED,
     hiding_topics,
     of_description,
     of_heartbeat,
@@ -61,7 +59,7 @@ def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOf
         topic_name=topic.topic_name,
         partitions=[
             AlterShareGroupOffsetsResponsePartition(
-                partition_index=each.partition_index, error_code=DENIED
+                partition_index=each.partition_index, error_code=refusal_of(TOPIC, topic.topic_name)
             )
             for each in topic.partitions
         ],
@@ -73,7 +71,7 @@ def check_alter_share_group_offsets(
 ) -> Verdict:
     """READ on the group, READ on each topic."""
     if not access.may(AclOperation.READ, GROUP, request.group_id):
-        return with_code(AlterShareGroupOffsetsResponse, GROUP_DENIED)
+        return with_code(AlterShareGroupOffsetsResponse, refusal_of(GROUP, request.group_id))
     return _alter_topics(access, request, api_version)
 
 
@@ -95,7 +93,7 @@ _alter_topics = _on_topics(AlterShareGroupOffsetsResponse, _not_altered)
 _delete_topics = _on_topics(
     DeleteShareGroupOffsetsResponse,
     lambda topic: DeleteShareGroupOffsetsResponseTopic(
-        topic_name=topic.topic_name, error_code=DENIED
+        topic_name=topic.topic_name, error_code=refusal_of(TOPIC, topic.topic_name)
     ),
 )
 
@@ -105,7 +103,7 @@ def check_delete_share_group_offsets(
 ) -> Verdict:
     """DELETE on the group, READ on each topic."""
     if not access.may(AclOperation.DELETE, GROUP, request.group_id):
-        return with_code(DeleteShareGroupOffsetsResponse, GROUP_DENIED)
+        return with_code(DeleteShareGroupOffsetsResponse, refusal_of(GROUP, request.group_id))
     return _delete_topics(access, request, api_version)
 
 
@@ -117,7 +115,7 @@ _describe_groups = OnEach(
     answers="groups",
     name_of=lambda group: group.group_id,
     refuse=lambda group: DescribeShareGroupOffsetsResponseGroup(
-        group_id=group.group_id, error_code=GROUP_DENIED
+        group_id=group.group_id, error_code=refusal_of(GROUP, group.group_id)
     ),
 )
 
@@ -159,7 +157,9 @@ def _not_described(
         topic_name=topic.topic_name,
         partitions=[
             DescribeShareGroupOffsetsResponsePartition(
-                partition_index=index, start_offset=-1, error_code=DENIED
+                partition_index=index,
+                start_offset=-1,
+                error_code=refusal_of(TOPIC, topic.topic_name),
             )
             for index in topic.partitions
         ],

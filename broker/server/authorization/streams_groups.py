@@ -3,10 +3,8 @@
 from typing import Any
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, TOPIC, Access
-from broker.server.authorization.data import DENIED
+from broker.server.authorization.access import GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.groups import (
-    GROUP_DENIED,
     hiding_topics,
     of_description,
 )
@@ -29,11 +27,11 @@ def check_streams_group_heartbeat(
     The handler checks CREATE for the internal topics that are missing.
     """
     if not access.may(AclOperation.READ, GROUP, request.group_id):
-        return with_code(StreamsGroupHeartbeatResponse, GROUP_DENIED)
+        return with_code(StreamsGroupHeartbeatResponse, refusal_of(GROUP, request.group_id))
     if request.topology is not None:
         for name in sorted(topics_of(request.topology)):
             if not access.may(AclOperation.DESCRIBE, TOPIC, name):
-                return with_code(StreamsGroupHeartbeatResponse, DENIED)
+                return with_code(StreamsGroupHeartbeatResponse, refusal_of(TOPIC, name))
     return None
 
 

@@ -1,8 +1,8 @@
 """Metadata, DescribeTopicPartitions, and the changes of topics."""
 
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import CLUSTER, TOPIC, Access
-from broker.server.authorization.data import DENIED, topic_name
+from broker.server.authorization.access import CLUSTER, TOPIC, Access, refusal_of
+from broker.server.authorization.data import topic_name
 from broker.server.authorization.verdicts import (
     Narrowed,
     OnEach,
@@ -57,7 +57,9 @@ def check_metadata(access: Access, request: MetadataRequest, api_version: int) -
         lambda topic: _may_be_described(access, request, topic, api_version),
     )
     refusals = [
-        MetadataResponseTopic(error_code=DENIED, name=topic.name, topic_id=topic.topic_id)
+        MetadataResponseTopic(
+            error_code=refusal_of(TOPIC, topic.name), name=topic.name, topic_id=topic.topic_id
+        )
         for topic in denied
     ]
     if denied and not allowed and api_version == 0:
@@ -119,7 +121,10 @@ def check_describe_topic_partitions(
         request.topics, lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.name)
     )
     refusals = [
-        DescribeTopicPartitionsResponseTopic(error_code=DENIED, name=topic.name) for topic in denied
+        DescribeTopicPartitionsResponseTopic(
+            error_code=refusal_of(TOPIC, topic.name), name=topic.name
+        )
+        for topic in denied
     ]
     if denied and not allowed:
         return Refused(DescribeTopicPartitionsResponse(topics=refusals))
@@ -146,7 +151,9 @@ def check_create_topics(access: Access, request: CreateTopicsRequest, api_versio
     allowed, denied = divide(request.topics, lambda topic: may_create(access, topic.name))
     refusals = [
         CreatableTopicResult(
-            name=topic.name, error_code=DENIED, error_message="Authorization failed."
+            name=topic.name,
+            error_code=refusal_of(TOPIC, topic.name),
+            error_message="Authorization failed.",
         )
         for topic in denied
     ]
@@ -157,7 +164,7 @@ def check_create_topics(access: Access, request: CreateTopicsRequest, api_versio
     def complete(answer: CreateTopicsResponse) -> None:
         for topic in answer.topics:
             if not access.can_see(AclOperation.DESCRIBE_CONFIGS, TOPIC, topic.name):
-                topic.topic_config_error_code = DENIED
+                topic.topic_config_error_code = refusal_of(TOPIC, topic.name)
                 topic.num_partitions = topic.replication_factor = -1
                 topic.configs = None
         answer.topics.extend(refusals)
@@ -183,7 +190,10 @@ def check_delete_topics(access: Access, request: DeleteTopicsRequest, api_versio
         return None
     refusals = [
         DeletableTopicResult(
-            name=state.name, topic_id=state.topic_id, error_code=DENIED, error_message=None
+            name=state.name,
+            topic_id=state.topic_id,
+            error_code=refusal_of(TOPIC, state.name),
+            error_message=None,
         )
         for state in denied
     ]
@@ -203,6 +213,6 @@ check_create_partitions = OnEach(
     response=CreatePartitionsResponse,
     answers="results",
     refuse=lambda topic: CreatePartitionsTopicResult(
-        name=topic.name, error_code=DENIED, error_message=None
+        name=topic.name, error_code=refusal_of(TOPIC, topic.name), error_message=None
     ),
 )

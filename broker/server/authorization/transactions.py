@@ -3,9 +3,14 @@
 from typing import Any
 
 from broker.security.acls import AclOperation, ResourceType
-from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, Access
-from broker.server.authorization.data import DENIED
-from broker.server.authorization.groups import GROUP_DENIED
+from broker.server.authorization.access import (
+    CLUSTER,
+    GROUP,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Access,
+    refusal_of,
+)
 from broker.server.authorization.verdicts import (
     Narrowed,
     OnEach,
@@ -15,6 +20,7 @@ from broker.server.authorization.verdicts import (
     with_code,
 )
 from common.kafka.errors import ErrorCode
+from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -59,40 +65,47 @@ from common.kafka.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-ID_DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 FIRST_VERSION_BETWEEN_BROKERS = 4  # of AddPartitionsToTxn
 FIRST_VERSION_WITH_KEYS = 4  # of FindCoordinator
-COORDINATOR_KINDS: dict[int, tuple[ResourceType, ErrorCode]] = {
-    0: (GROUP, GROUP_DENIED),
-    1: (TRANSACTIONAL_ID, ID_DENIED),
-}
+COORDINATOR_KINDS: dict[int, ResourceType] = {0: GROUP, 1: TRANSACTIONAL_ID}
 
 
 def _may_write(access: Access, transactional_id: str) -> bool:
     return access.may(AclOperation.WRITE, TRANSACTIONAL_ID, transactional_id)
 
 
+def _id_denied(response: type[Message], transactional_id: str) -> Refused:
+    return with_code(response, refusal_of(TRANSACTIONAL_ID, transactional_id))
+
+
 def check_find_coordinator(
     access: Access, request: FindCoordinatorRequest, api_version: int
 ) -> Verdict:
     """DESCRIBE on each group or transactional id; CLUSTER_ACTION for other kinds of keys."""
-    kind, code = COORDINATOR_KINDS.get(request.key_type, (CLUSTER, CLUSTER_DENIED))
+    kind = COORDINATOR_KINDS.get(request.key_type, CLUSTER)
 
     def may(key: str) -> bool:
         if kind is CLUSTER:
             return access.may(AclOperation.CLUSTER_ACTION, CLUSTER)
         return access.may(AclOperation.DESCRIBE, kind, key)
 
+    def code_of(key: str) -> ErrorCode:
+        return CLUSTER_DENIED if kind is CLUSTER else refusal_of(kind, key)
+
     if api_version < FIRST_VERSION_WITH_KEYS:
         if may(request.key):
             return None
-        return Refused(FindCoordinatorResponse(error_code=code, node_id=-1, host="", port=-1))
+        refusal = FindCoordinatorResponse(
+            error_code=code_of(request.key), node_id=-1, host="", port=-1
+        )
+        return Refused(refusal)
     allowed, denied = divide(request.coordinator_keys, may)
     if not denied:
         return None
     refusals = [
-        Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code) for key in denied
+        Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code_of(key))
+        for key in denied
     ]
     if not allowed:
         return Refused(FindCoordinatorResponse(coordinators=refusals))
@@ -107,7 +120,7 @@ def check_init_producer_id(
     if request.transactional_id is not None:
         if _may_write(access, request.transactional_id):
             return None
-        return with_code(InitProducerIdResponse, ID_DENIED)
+        return _id_denied(InitProducerIdResponse, request.transactional_id)
     if access.may_on_any(AclOperation.WRITE, TOPIC) or access.may(
         AclOperation.IDEMPOTENT_WRITE, CLUSTER
     ):
@@ -124,10 +137,12 @@ def check_add_partitions_to_txn(
             return None
         return with_code(AddPartitionsToTxnResponse, CLUSTER_DENIED)
     topics = request.v3_and_below_topics
-    if not _may_write(access, request.v3_and_below_transactional_id):
-        return _not_added(topics, {topic.name: ID_DENIED for topic in topics})
+    transactional_id = request.v3_and_below_transactional_id
+    if not _may_write(access, transactional_id):
+        code = refusal_of(TRANSACTIONAL_ID, transactional_id)
+        return _not_added(topics, {topic.name: code for topic in topics})
     denied = {
-        topic.name: DENIED
+        topic.name: refusal_of(TOPIC, topic.name)
         for topic in topics
         if not access.may(AclOperation.WRITE, TOPIC, topic.name)
     }
@@ -162,9 +177,9 @@ def check_add_offsets_to_txn(
 ) -> Verdict:
     """WRITE on the transactional id, READ on the group."""
     if not _may_write(access, request.transactional_id):
-        return with_code(AddOffsetsToTxnResponse, ID_DENIED)
+        return _id_denied(AddOffsetsToTxnResponse, request.transactional_id)
     if not access.may(AclOperation.READ, GROUP, request.group_id):
-        return with_code(AddOffsetsToTxnResponse, GROUP_DENIED)
+        return with_code(AddOffsetsToTxnResponse, refusal_of(GROUP, request.group_id))
     return None
 
 
@@ -172,7 +187,7 @@ def check_end_txn(access: Access, request: EndTxnRequest, api_version: int) -> V
     """WRITE on the transactional id."""
     if _may_write(access, request.transactional_id):
         return None
-    return with_code(EndTxnResponse, ID_DENIED)
+    return _id_denied(EndTxnResponse, request.transactional_id)
 
 
 def check_txn_offset_commit(
@@ -181,9 +196,9 @@ def check_txn_offset_commit(
     """WRITE on the transactional id, READ on the group and on each topic."""
     code = None
     if not _may_write(access, request.transactional_id):
-        code = ID_DENIED
+        code = refusal_of(TRANSACTIONAL_ID, request.transactional_id)
     elif not access.may(AclOperation.READ, GROUP, request.group_id):
-        code = GROUP_DENIED
+        code = refusal_of(GROUP, request.group_id)
     if code is not None:
         return Refused(
             TxnOffsetCommitResponse(topics=[_offset_refused(t, code) for t in request.topics])
@@ -207,7 +222,7 @@ _commit_topics = OnEach(
     kind=TOPIC,
     response=TxnOffsetCommitResponse,
     answers="topics",
-    refuse=lambda topic: _offset_refused(topic, DENIED),
+    refuse=lambda topic: _offset_refused(topic, refusal_of(TOPIC, topic.name)),
 )
 
 
@@ -250,7 +265,9 @@ _describe_transactions = OnEach(
     response=DescribeTransactionsResponse,
     answers="transaction_states",
     name_of=str,
-    refuse=lambda name: TransactionState(transactional_id=name, error_code=ID_DENIED),
+    refuse=lambda name: TransactionState(
+        transactional_id=name, error_code=refusal_of(TRANSACTIONAL_ID, name)
+    ),
 )
 
 

@@ -23,6 +23,7 @@ from broker.raft.node import RaftNode
 from broker.raft.quorum_state import NO_NODE
 from broker.raft.voter_set import Endpoint, VoterSet
 from broker.records.errors import CorruptBatch
+from broker.server.authorization.audit import Audit
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, monotonic_seconds, random_uuid
 from broker.server.cluster.settings_descriptions import (
@@ -99,7 +100,7 @@ class Quorum:
         self.cluster_id = cluster_id
         self.on_leader_change: Callable[[], None] = lambda: None
         self.on_fatal: Callable[[str], None] = _log.critical
-        self._clock = clock
+        self._clock, self.audit = clock, Audit(clock)
         self._loop = loop
         self.incarnation_id = random_uuid().bytes
         """The id of the broker's process: every start of a node has another one."""
@@ -175,7 +176,7 @@ class Quorum:
                 metadata=self,
                 on_heartbeat=self._leadership.on_heartbeat,
                 on_closed=self._leadership.on_closed,
-                guard=guard_of(self.config, self),
+                guard=guard_of(self.config, self, self.audit),
                 config=self.config,
                 describe_configs=SettingsDescriptions(
                     ControllerSettings(self.config, self), self

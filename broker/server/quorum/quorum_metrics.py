@@ -73,7 +73,17 @@ class QuorumCollector:
             *self._elections(),
             *self._controller(),
             *metadata_families(self._quorum, self._now_ms(), self._timestamp_ms()),
+            self._denials(),
         ]
+
+    def _denials(self) -> Any:
+        from prometheus_client.core import CounterMetricFamily
+
+        return CounterMetricFamily(
+            "kafka_server_authorizer_metrics_authorization_denied",
+            "Operations that the authorizer denied",
+            self._quorum.audit.denials,
+        )
 
     def _raft(self) -> list[Any]:
         quorum, node = self._quorum, self._quorum.node

@@ -81,6 +81,10 @@ def test_a_rule_is_added_once_and_the_image_has_another_version() -> None:
         {"principal": "alice"},
         {"principal": ""},
         {"principal": ":alice"},
+        {"resource_name": "x" * 250},
+        {"resource_type": 3, "resource_name": "x" * 1_025},
+        {"principal": "User:" + "x" * 4_096},
+        {"host": "h" * 256},
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_and_the_others_are_added(changes: Any) -> None:

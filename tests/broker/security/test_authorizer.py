@@ -15,7 +15,7 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.authorizer import MAX_REMEMBERED_DECISIONS, Authorizer, Requester
+from broker.security.authorizer import MAX_REMEMBERED_BYTES, Authorizer, Requester
 
 READ, WRITE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
@@ -160,11 +160,44 @@ def test_what_no_rule_names_is_denied_unless_the_setting_allows_it() -> None:
     assert not named.may(ALICE, READ, TOPIC, "orders")
 
 
-def test_remembered_decisions_are_bounded() -> None:
+@pytest.mark.parametrize("length", [10, 30_000])
+def test_remembered_decisions_are_bounded_in_bytes(length: int) -> None:
     decides = authorizer()
-    for number in range(MAX_REMEMBERED_DECISIONS + 10):
-        decides.may(ALICE, READ, TOPIC, f"topic-{number}")
-    assert len(decides._decisions) <= MAX_REMEMBERED_DECISIONS
+    most = 0
+    for number in range(MAX_REMEMBERED_BYTES // length * 2):
+        decides.may(ALICE, READ, TOPIC, f"{number:0{length}}")
+        most = max(most, sum(len(key[3]) for key in decides._decisions))
+        if number > 100_000:
+            break
+    assert most <= MAX_REMEMBERED_BYTES
+    assert decides._decisions
+
+
+class CountedName(str):
+    """A name that counts how many parts of it were taken."""
+
+    __slots__ = ("cuts",)
+
+    def __new__(cls, text: str) -> "CountedName":
+        name = super().__new__(cls, text)
+        name.cuts = 0
+        return name
+
+    def __getitem__(self, part: object) -> str:
+        self.cuts += 1
+        return super().__getitem__(part)  # type: ignore[index]
+
+
+def test_a_look_up_cuts_only_prefixes_of_lengths_that_a_rule_has() -> None:
+    names = ("bobs-", "bills", "orders-of-", "x" * 40_000)
+    decides = authorizer(*(rule(name, pattern=PREFIXED) for name in names))
+    for text, cuts in (("y" * 32_000, 2), ("bobs-1", 1), ("b", 0)):
+        name = CountedName(text)
+        decides.may(ALICE, READ, TOPIC, name)
+        assert name.cuts == cuts
+    other_kind = CountedName("y" * 32_000)
+    decides.may(ALICE, READ, GROUP, other_kind)
+    assert other_kind.cuts == 0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.acls import acl_record
 from broker.security.acls import (
     CLUSTER_NAME,
+    MAX_HOST_CHARACTERS,
+    MAX_NAME_CHARACTERS,
     Acl,
     AclFilter,
     AclOperation,
@@ -84,6 +86,8 @@ def _validate(acl: Acl) -> None:
         problem = "Resource name should not be empty"
     elif pattern.resource_type == ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
         problem = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    else:
+        problem = _length_problem(acl)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
     try:
@@ -94,6 +98,18 @@ def _validate(acl: Acl) -> None:
             f"Could not parse principal from `{acl.principal}` (no colon is present separating "
             "the principal type from the principal name)",
         ) from error
+
+
+def _length_problem(acl: Acl) -> str | None:
+    """Return what is too long in a rule."""
+    for what, text, longest in (
+        ("resource name", acl.pattern.name, MAX_NAME_CHARACTERS[acl.pattern.resource_type]),
+        ("principal", acl.principal, MAX_NAME_CHARACTERS[ResourceType.USER]),
+        ("host", acl.host, MAX_HOST_CHARACTERS),
+    ):
+        if len(text) > longest:
+            return f"The {what} is longer than {longest} characters"
+    return None
 
 
 def handle_delete_acls(

@@ -16,7 +16,8 @@ from broker.security.acls import (
 )
 from broker.security.authorizer import Authorizer, Requester
 from broker.server.apis import SERVED_APIS
-from broker.server.authorization.access import Access
+from broker.server.authorization.access import REFUSALS, Access
+from broker.server.authorization.audit import MAX_LINES, WINDOW_MS, Audit
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, always
 from common.kafka.errors import ErrorCode
@@ -50,6 +51,17 @@ SHORTENED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_DELEG
 """Lists leave out what the requester may not see, without a word."""
 
 
+class HandSetClock:
+    """A clock whose time is set."""
+
+    at_ms = 0
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    timestamp_ms = now_ms
+
+
 class EveryTopic:
     """All ids are of the topic with the name of the samples."""
 
@@ -73,7 +85,7 @@ def access(*rules: tuple[ResourceType, str, AclOperation]) -> Access:
         )
         for kind, name, operation in rules
     ]
-    return Access(Authorizer(acls), EveryTopic(), ALICE, "Test")
+    return Access(Authorizer(acls), EveryTopic(), ALICE, "Test", Audit(HandSetClock()))
 
 
 def everything() -> Access:
@@ -279,6 +291,64 @@ def test_offset_fetch_answers_what_is_allowed_and_what_is_not() -> None:
     assert [topic.name for topic in answer.groups[0].topics] == [NAME, NAME, "other"]
 
 
+def with_names(value: Any, name: str) -> Any:
+    """Put another name in the place of each of a sample."""
+    if isinstance(value, Struct):
+        for field in value.__fields__:
+            part = getattr(value, field)
+            if (named := with_names(part, name)) is not part:
+                setattr(value, field, named)
+        return value
+    if isinstance(value, list):
+        return [with_names(each, name) for each in value]
+    return name if value == NAME else value
+
+
+def codes_of(verdict: Verdict, key: ApiKey) -> set[int]:
+    match verdict:
+        case Refused(response):
+            return set(codes_in(response))
+        case Narrowed(complete):
+            answer = response_class(key)()
+            complete(answer)
+            return set(codes_in(answer))
+    return set()
+
+
+@pytest.mark.parametrize(("key", "version"), list(served()), ids=str)
+def test_a_name_that_is_too_long_is_refused_as_such_with_every_right(
+    key: ApiKey, version: int
+) -> None:
+    denied = codes_of(ask(key, version, access())[1], key)
+    expected = {int(invalid) for code, invalid in REFUSALS.values() if code in denied}
+    request = with_names(sample(request_class(key), version), "x" * 5_000)
+    if key == ApiKey.FETCH:
+        request.session_epoch = 0
+    codes = codes_of(CHECKS[key](everything_but_the_cluster(), request, version), key)
+    if has_topic_ids(key, version):
+        return
+    assert not expected or codes & expected
+    assert not codes & {int(code) for code, _ in REFUSALS.values()}
+
+
+class EverythingButTheCluster(Authorizer):
+    """Allows everything but what needs a right on the cluster; long names never come to it."""
+
+    def may(self, requester: Requester, operation: int, resource_type: int, name: str) -> bool:
+        assert len(name) < 5_000
+        return resource_type != C
+
+
+def everything_but_the_cluster() -> Access:
+    return everything()._replace(authorizer=EverythingButTheCluster())
+
+
+def has_topic_ids(key: ApiKey, version: int) -> bool:
+    """Return whether a request names its topics by ids, which are never too long."""
+    first = {ApiKey.FETCH: 13, ApiKey.PRODUCE: 13, ApiKey.DELETE_TOPICS: 6}.get(key)
+    return first is not None and version >= first
+
+
 def test_a_list_of_all_topics_is_shortened() -> None:
     request = request_class(ApiKey.METADATA)(topics=None)  # type: ignore[call-arg]
     verdict = CHECKS[ApiKey.METADATA](access(), request, 12)
@@ -297,3 +367,22 @@ def test_what_is_denied_is_written_to_the_audit_log(caplog: pytest.LogCaptureFix
         "denied principal='User:alice' host=127.0.0.1 operation=READ "
         "resource=TOPIC:'a\\nb' api=Test"
     )
+
+
+def test_denials_of_one_principal_fill_no_log_and_are_all_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = HandSetClock()
+    alice = access()._replace(audit=Audit(clock))
+    bob = alice._replace(requester=Requester("User:" + "b" * 4_000, "127.0.0.1"))
+    with caplog.at_level("INFO", logger="millstream.authorizer"):
+        for _ in range(MAX_LINES * 3):
+            alice.may(R, T, "\x07" * 240)
+        assert len(caplog.messages) == MAX_LINES + 1
+        bob.may(R, T, "x" * 32_000)
+        assert len(caplog.messages) == MAX_LINES + 2
+        clock.at_ms = WINDOW_MS
+        alice.may(R, T, "later")
+    assert alice.audit.denials == MAX_LINES * 3 + 2
+    assert len(caplog.messages) == MAX_LINES + 3
+    assert max(map(len, caplog.messages)) < 2_000

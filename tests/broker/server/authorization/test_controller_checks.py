@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from broker.security.authorizer import Authorizer, Requester
+from broker.server.authorization.audit import Audit
 from broker.server.authorization.guard import Guard
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Narrowed, Refused, Verdict
+from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_dispatch import SERVED_APIS
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
@@ -36,7 +38,9 @@ def verdict_on(requester: Requester, key: ApiKey, version: int) -> Verdict:
         creates_topics=False, name_of=lambda topic_id: "orders", exists=lambda name: False
     )
     request = sample(request_class(key), version)
-    return Guard(rules, topics).controllers_verdict(requester, request, version)
+    return Guard(rules, topics, Audit(SystemClock())).controllers_verdict(
+        requester, request, version
+    )
 
 
 def versions_of(key: ApiKey) -> range:
