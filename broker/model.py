@@ -8,15 +8,7 @@ in milliseconds since 1970 UTC; `now_ms` and `deadline_ms` are monotonic.
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
-
-class TopicPartition(NamedTuple):
-    """One partition of one topic, by name."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+from common.kafka.topics import TopicPartition as TopicPartition
 
 
 class OffsetAndEpoch(NamedTuple):

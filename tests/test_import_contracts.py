@@ -57,6 +57,11 @@ BREACHES = {
         "common/kafka/topics.py",
         "import common.registry.wire",
     ),
+    "The rooms of Kafka's clients": (
+        "common/kafka/client/blocking.py",
+        "import common.kafka.admin.cluster",
+    ),
+    "The core of Kafka's clients": ("common/kafka/client/exchange.py", "import asyncio"),
     "What users import": ("millstream/testing/topics.py", "import common.kafka.topics"),
     "The broker shares its pages": (
         "broker/server/front_page.py",

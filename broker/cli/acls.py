@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterable
 
 from broker.cli.acl_options import Options, add_arguments, read_options
-from broker.cli.admin.acls import create_acls, delete_acls, describe_acls
-from broker.cli.admin.client import AdminClient
+from broker.cli.acl_requests import create_acls, delete_acls, describe_acls
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
 from broker.security.acls import (
     Acl,
@@ -16,6 +15,7 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
+from common.kafka.admin.client import AdminClient
 from common.kafka.errors import KafkaError
 
 DESCRIPTION = (

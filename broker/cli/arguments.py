@@ -13,8 +13,9 @@ from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from broker.cli.admin.settings import AdminSettings, admin_settings, read_properties
+from broker.cli.admin_settings import admin_settings, read_properties
 from broker.cli.examples import EXAMPLES
+from common.kafka.admin.settings import AdminSettings
 from common.process.command_parser import odd_arguments
 
 HELP_WIDTH = 80

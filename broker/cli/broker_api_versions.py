@@ -4,8 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from broker.cli.admin.client import AdminClient, Node
 from broker.cli.arguments import add_connection, connection_of, tool_parser
+from common.kafka.admin.client import AdminClient, Node
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.messages.api_versions import ApiVersion

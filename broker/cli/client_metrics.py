@@ -3,15 +3,6 @@
 import argparse
 import sys
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.configs import (
-    ConfigEntry,
-    Resource,
-    ResourceType,
-    alter,
-    describe,
-    list_resources,
-)
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -21,6 +12,15 @@ from broker.cli.arguments import (
 )
 from broker.log.checkpoints import encode_uuid
 from broker.server.clock import random_uuid
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import (
+    ConfigEntry,
+    Resource,
+    ResourceType,
+    alter,
+    describe,
+    list_resources,
+)
 from common.kafka.errors import KafkaError
 
 TIMEOUT_MS = 30_000

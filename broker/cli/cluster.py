@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import describe_cluster, unregister_broker
 from broker.cli.arguments import ToolFailed, add_sub_command, connection_of, tool_parser
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import describe_cluster, unregister_broker
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.describe_cluster import DescribeClusterBroker
 

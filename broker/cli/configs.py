@@ -11,20 +11,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from broker.cli.admin.client import AdminClient, raise_for
-from broker.cli.admin.configs import (
-    ConfigEntry,
-    ConfigSource,
-    Resource,
-    ResourceType,
-    alter,
-    describe,
-    list_resources,
-)
-from broker.cli.admin.quotas import Quotas, alter_quotas, describe_quotas
-from broker.cli.admin.scram import alter_scram, describe_scram
-from broker.cli.admin.settings import read_properties
-from broker.cli.admin.topics import list_topics
+from broker.cli.admin_settings import read_properties
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
 from broker.cli.config_entities import (
     DEFAULT_NAME,
@@ -36,6 +23,19 @@ from broker.cli.config_entities import (
     entities_of,
 )
 from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
+from common.kafka.admin.client import AdminClient, raise_for
+from common.kafka.admin.configs import (
+    ConfigEntry,
+    ConfigSource,
+    Resource,
+    ResourceType,
+    alter,
+    describe,
+    list_resources,
+)
+from common.kafka.admin.quotas import Quotas, alter_quotas, describe_quotas
+from common.kafka.admin.scram import alter_scram, describe_scram
+from common.kafka.admin.topics import list_topics
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
@@ -21,6 +20,7 @@ from broker.cli.clients.printing import add_printing_arguments, consumed, format
 from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
 from broker.server.clock import Clock, Random, SystemClock, system_random
+from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 

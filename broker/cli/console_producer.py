@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.cli.admin.settings import parse_addresses, read_properties
+from broker.cli.admin_settings import read_properties
 from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
@@ -23,6 +23,7 @@ from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitione
 from broker.cli.clients.settings import collect_settings
 from broker.cli.progress import Progress
 from broker.server.clock import system_random
+from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 

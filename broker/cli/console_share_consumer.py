@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
@@ -24,6 +23,7 @@ from broker.cli.clients.settings import collect_settings
 from broker.cli.console_consumer import given_group
 from broker.cli.progress import Progress
 from broker.server.clock import Clock, SystemClock
+from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 

@@ -9,22 +9,6 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from broker.cli import group_tables as tables
-from broker.cli.admin import topics as admin
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.group_offsets import (
-    Committed,
-    committed_offsets,
-    committed_offsets_of,
-    delete_offsets,
-    set_offsets,
-)
-from broker.cli.admin.groups import (
-    GroupDescription,
-    delete_groups,
-    describe_consumer_groups,
-    list_consumer_groups,
-)
-from broker.cli.admin.leaders import LATEST, list_offsets
 from broker.cli.arguments import ToolFailed
 from broker.cli.consumer_group_options import checked_action, make_parser
 from broker.cli.group_deletion import told_deleted_offsets, told_deletions
@@ -42,6 +26,22 @@ from broker.cli.group_tool import (
 from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.coordinator.consumer_group.regex import compiled
 from broker.model import TopicPartition
+from common.kafka.admin import topics as admin
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.group_offsets import (
+    Committed,
+    committed_offsets,
+    committed_offsets_of,
+    delete_offsets,
+    set_offsets,
+)
+from common.kafka.admin.groups import (
+    GroupDescription,
+    delete_groups,
+    describe_consumer_groups,
+    list_consumer_groups,
+)
+from common.kafka.admin.leaders import LATEST, list_offsets
 from common.kafka.errors import ErrorCode, KafkaError
 
 GROUP_STATES = (

@@ -7,14 +7,6 @@ from base64 import b64decode
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.tokens import (
-    KnownToken,
-    create_token,
-    describe_tokens,
-    expire_token,
-    renew_token,
-)
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -22,6 +14,14 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
+from broker.cli.token_requests import (
+    KnownToken,
+    create_token,
+    describe_tokens,
+    expire_token,
+    renew_token,
+)
+from common.kafka.admin.client import AdminClient
 from common.kafka.errors import KafkaError
 
 DESCRIPTION = (

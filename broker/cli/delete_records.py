@@ -3,8 +3,6 @@
 import argparse
 import sys
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.leaders import delete_records
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -14,6 +12,8 @@ from broker.cli.arguments import (
 )
 from broker.cli.json_files import offsets_to_delete, read_json
 from broker.model import TopicPartition
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.leaders import delete_records
 from common.kafka.errors import KafkaError
 
 

@@ -8,12 +8,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.settings import admin_settings, read_properties
-from broker.cli.admin.topics import create_topic
+from broker.cli.admin_settings import admin_settings, read_properties
 from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_parser
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import Random, SystemClock, monotonic_seconds
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.topics import create_topic
 from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 

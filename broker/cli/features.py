@@ -3,13 +3,6 @@
 import argparse
 import sys
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import (
-    FeatureLevels,
-    UpgradeType,
-    describe_features,
-    update_features,
-)
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -25,6 +18,13 @@ from broker.cli.release_versions import (
     parse_release,
     release_name,
     requirements,
+)
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import (
+    FeatureLevels,
+    UpgradeType,
+    describe_features,
+    update_features,
 )
 from common.kafka.errors import KafkaError
 

@@ -5,9 +5,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 
-from broker.cli.admin import leaders
-from broker.cli.admin import topics as admin
-from broker.cli.admin.client import AdminClient
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -16,6 +13,9 @@ from broker.cli.arguments import (
     tool_parser,
 )
 from broker.model import TopicPartition
+from common.kafka.admin import leaders
+from common.kafka.admin import topics as admin
+from common.kafka.admin.client import AdminClient
 from common.kafka.errors import KafkaError
 
 NAMED_TIMES = {

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.cli.admin.groups import GroupDescription, GroupListing, MemberDescription
 from broker.model import TopicPartition
+from common.kafka.admin.groups import GroupDescription, GroupListing, MemberDescription
 from common.kafka.errors import KafkaError
 
 MISSING = "-"

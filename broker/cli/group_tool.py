@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from broker.cli.admin import topics as admin
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.groups import GroupListing
 from broker.cli.arguments import ToolFailed, connection_of, is_given
 from broker.cli.group_tables import state_listing_lines
 from broker.cli.offset_reset import RULES, Offsets, Reset
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
+from common.kafka.admin import topics as admin
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.groups import GroupListing
 from common.kafka.errors import ErrorCode, KafkaError
 
 INACTIVE = ("Empty", "Dead")

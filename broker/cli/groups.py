@@ -4,8 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.groups import CONSUMER_PROTOCOL_TYPES, GroupListing, list_groups
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -13,6 +11,8 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.groups import CONSUMER_PROTOCOL_TYPES, GroupListing, list_groups
 from common.kafka.errors import KafkaError
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from broker.cli.admin.log_directories import Replica, ReplicaPlace
 from broker.cli.arguments import ToolFailed
 from broker.model import TopicPartition
+from common.kafka.admin.log_directories import Replica, ReplicaPlace
 from common.process.json_text import NotJsonError
 from common.process.json_text import read_json as read_json_text
 

@@ -4,11 +4,11 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.reassignments import ElectionType, elect_leaders
 from broker.cli.arguments import ToolFailed, add_connection, connection_of, is_given, tool_parser
 from broker.cli.json_files import election_partitions, read_json
 from broker.model import TopicPartition
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.reassignments import ElectionType, elect_leaders
 from common.kafka.errors import ErrorCode, KafkaError
 
 TIMEOUT_MS = 30_000

@@ -5,8 +5,6 @@ import json
 import sys
 from collections.abc import Iterable
 
-from broker.cli.admin.client import AdminClient, error_of
-from broker.cli.admin.log_directories import log_directories
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -14,6 +12,8 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
+from common.kafka.admin.client import AdminClient, error_of
+from common.kafka.admin.log_directories import log_directories
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 

@@ -7,9 +7,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
-from broker.cli.admin.settings import read_properties
+from broker.cli.admin_settings import read_properties
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -26,6 +24,8 @@ from broker.cli.quorum_voters import (
 from broker.cli.table import table_text
 from broker.log.checkpoints import encode_uuid
 from broker.server.clock import SystemClock
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.describe_quorum import ReplicaState
 

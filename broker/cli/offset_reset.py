@@ -14,12 +14,12 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.group_offsets import committed_offsets
-from broker.cli.admin.leaders import EARLIEST, LATEST, UNKNOWN_OFFSET, list_offsets, successes
 from broker.cli.arguments import ToolFailed
 from broker.cli.json_files import INT32_MAX, INT64_MAX, check_text
 from broker.model import TopicPartition
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.group_offsets import committed_offsets
+from common.kafka.admin.leaders import EARLIEST, LATEST, UNKNOWN_OFFSET, list_offsets, successes
 
 Offsets = dict[TopicPartition, int]
 

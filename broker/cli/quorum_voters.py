@@ -7,13 +7,14 @@ and its formatted directory which replica. Errors and output are those of Apache
 import argparse
 from collections.abc import Mapping
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import add_raft_voter, remove_raft_voter
 from broker.cli.arguments import SubCommands, ToolFailed, ToolParser, add_sub_command
 from broker.config.listeners import Endpoint, parse_endpoint
 from broker.log.checkpoints import META_PROPERTIES, decode_uuid, encode_uuid
 from broker.log.meta_properties import InconsistentLogDirectory, read_meta_properties
 from broker.log.storage import RealStorage
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import add_raft_voter, remove_raft_voter
+from common.kafka.protocol.messages.add_raft_voter import Listener
 
 ADD, REMOVE = "add-controller", "remove-controller"
 _IS_IT_ONE = "Is this a valid controller configuration file?"
@@ -117,7 +118,8 @@ def add_controller(client: AdminClient, properties: Mapping[str, str], *, dry_ru
     """
     node_id, directory_id, endpoints = added_controller(properties)
     if not dry_run:
-        add_raft_voter(client, node_id, directory_id, endpoints)
+        listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
+        add_raft_voter(client, node_id, directory_id, listeners)
     addresses = ", ".join(_endpoint_text(endpoint) for endpoint in endpoints)
     done = "DRY RUN of adding" if dry_run else "Added"
     return (

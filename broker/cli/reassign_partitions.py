@@ -3,15 +3,6 @@
 import argparse
 from collections.abc import Iterable, Mapping
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.configs import Resource, ResourceType, alter
-from broker.cli.admin.log_directories import Replica, replica_places
-from broker.cli.admin.reassignments import (
-    Reassignment,
-    alter_reassignments,
-    list_reassignments,
-)
-from broker.cli.admin.topics import describe_topics, list_topics
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -41,6 +32,15 @@ from broker.cli.reassignment_plan import (
 from broker.cli.replica_moves import cancel_moves, start_moves, verify_moves
 from broker.model import TopicPartition
 from broker.server.clock import system_random
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.log_directories import Replica, replica_places
+from common.kafka.admin.reassignments import (
+    Reassignment,
+    alter_reassignments,
+    list_reassignments,
+)
+from common.kafka.admin.topics import describe_topics, list_topics
 from common.kafka.errors import KafkaError
 
 ALLOWED = {

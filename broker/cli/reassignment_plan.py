@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from broker.cli.admin.reassignments import Reassignment
 from broker.cli.arguments import ToolFailed
 from broker.cli.json_files import Assignments
 from broker.model import TopicPartition
+from common.kafka.admin.reassignments import Reassignment
 
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLE = "follower.replication.throttled.replicas"

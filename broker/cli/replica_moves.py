@@ -3,15 +3,15 @@
 import time
 from collections.abc import Mapping
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.log_directories import (
+from broker.cli.arguments import ToolFailed
+from broker.server.clock import SystemClock
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.log_directories import (
     Replica,
     ReplicaPlace,
     alter_replica_places,
     replica_places,
 )
-from broker.cli.arguments import ToolFailed
-from broker.server.clock import SystemClock
 from common.kafka.errors import ErrorCode
 
 RETRY_MS = 100

@@ -15,12 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from broker.cli.admin import topics as admin
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.leaders import list_offsets
-from broker.cli.admin.replica_logs import fetch_replicas
-from broker.cli.admin.settings import AdminSettings, admin_settings
-from broker.cli.admin.topics import TopicDescription
+from broker.cli.admin_settings import admin_settings
 from broker.cli.arguments import ToolFailed, check_required, tool_parser
 from broker.cli.replica_comparison import (
     Held,
@@ -32,6 +27,12 @@ from broker.cli.replica_comparison import (
 from broker.cli.topics import topic_pattern
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
+from common.kafka.admin import topics as admin
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.leaders import list_offsets
+from common.kafka.admin.replica_logs import fetch_replicas
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import TopicDescription
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.fetch import PartitionData
 from common.process.ending import INTERRUPTED

@@ -9,14 +9,14 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 
-from broker.cli.admin.scram import SALT_BYTES, NewCredential
 from broker.cli.arguments import ToolFailed
-from broker.security.credentials import (
+from common.credentials.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
     SCRAM_MECHANISMS,
     ScramMechanism,
 )
+from common.kafka.admin.scram import SALT_BYTES, NewCredential
 
 MECHANISMS_BY_NAME = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 RandomBytes = Callable[[int], bytes]

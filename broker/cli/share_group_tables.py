@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from broker.cli.admin.share_groups import ShareGroupDescription, ShareOffset
 from broker.cli.group_tables import MISSING, NAME_WIDTH, assignment_text, columns
 from broker.model import TopicPartition
+from common.kafka.admin.share_groups import ShareGroupDescription, ShareOffset
 from common.kafka.errors import KafkaError
 
 

@@ -8,15 +8,6 @@ import argparse
 from collections.abc import Iterable
 
 from broker.cli import share_group_tables as tables
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.groups import GroupListing, delete_groups, list_groups
-from broker.cli.admin.share_groups import (
-    SHARE,
-    alter_share_offsets,
-    delete_share_offsets,
-    describe_share_groups,
-    share_offsets,
-)
 from broker.cli.arguments import ToolFailed
 from broker.cli.group_deletion import told_deletions
 from broker.cli.group_tables import new_offset_lines
@@ -34,6 +25,15 @@ from broker.cli.group_tool import (
 )
 from broker.cli.offset_reset import Offsets
 from broker.cli.share_group_options import SCENARIOS, checked_action, make_parser
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.groups import GroupListing, delete_groups, list_groups
+from common.kafka.admin.share_groups import (
+    SHARE,
+    alter_share_offsets,
+    delete_share_offsets,
+    describe_share_groups,
+    share_offsets,
+)
 
 GROUP_STATES = ("Stable", "Dead", "Empty")
 

@@ -24,7 +24,6 @@ from broker.metadata.features import (
     SUPPORTED_FEATURES,
 )
 from broker.metadata.parts.scram import scram_record
-from broker.security.credentials import credential_from
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import (
     Directories,
@@ -39,6 +38,7 @@ from broker.server.quorum.initial_controllers import (
     first_voters,
     read_initial_controllers,
 )
+from common.credentials.scram import credential_from
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.records.metadata import UserScramCredentialRecord
 

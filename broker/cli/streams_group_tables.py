@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.cli.admin.streams_groups import (
+from broker.cli.group_tables import MISSING, NAME_WIDTH, columns
+from broker.model import TopicPartition
+from common.kafka.admin.streams_groups import (
     Assigned,
     StreamsGroupDescription,
     Tasks,
 )
-from broker.cli.group_tables import MISSING, NAME_WIDTH, columns
-from broker.model import TopicPartition
 
 
 class StreamsOffset(NamedTuple):

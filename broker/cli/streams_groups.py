@@ -10,16 +10,6 @@ import sys
 from collections.abc import Iterable
 
 from broker.cli import streams_group_tables as tables
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.group_offsets import committed_offsets, delete_offsets, set_offsets
-from broker.cli.admin.groups import GroupListing, delete_groups, list_groups
-from broker.cli.admin.leaders import EARLIEST, LATEST, list_offsets, successes
-from broker.cli.admin.streams_groups import (
-    STREAMS,
-    StreamsGroupDescription,
-    describe_streams_groups,
-)
-from broker.cli.admin.topics import delete_topics
 from broker.cli.arguments import ToolFailed
 from broker.cli.group_deletion import told_deleted_offsets, told_deletions
 from broker.cli.group_tables import new_offset_lines
@@ -39,6 +29,16 @@ from broker.cli.group_tool import (
 from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
 from broker.cli.streams_group_options import checked_action, make_parser
 from broker.model import TopicPartition
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.group_offsets import committed_offsets, delete_offsets, set_offsets
+from common.kafka.admin.groups import GroupListing, delete_groups, list_groups
+from common.kafka.admin.leaders import EARLIEST, LATEST, list_offsets, successes
+from common.kafka.admin.streams_groups import (
+    STREAMS,
+    StreamsGroupDescription,
+    describe_streams_groups,
+)
+from common.kafka.admin.topics import delete_topics
 from common.kafka.errors import KafkaError
 
 GROUP_STATES = ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead")

@@ -5,12 +5,6 @@ import re
 import sys
 from collections.abc import Iterable
 
-from broker.cli.admin import configs
-from broker.cli.admin import topics as admin
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.configs import Resource, ResourceType
-from broker.cli.admin.reassignments import Reassignment, list_reassignments
-from broker.cli.admin.topics import Assignment, PartitionDescription, TopicDescription
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
@@ -22,6 +16,12 @@ from broker.cli.arguments import (
 )
 from broker.log.checkpoints import decode_uuid, encode_uuid
 from broker.model import TopicPartition
+from common.kafka.admin import configs
+from common.kafka.admin import topics as admin
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType
+from common.kafka.admin.reassignments import Reassignment, list_reassignments
+from common.kafka.admin.topics import Assignment, PartitionDescription, TopicDescription
 from common.kafka.errors import ErrorCode, KafkaError
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")

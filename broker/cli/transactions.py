@@ -9,11 +9,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from broker.cli.admin import topics as admin
-from broker.cli.admin import transactions
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.leaders import successes
-from broker.cli.admin.transactions import AbortMarker, TransactionDescription
 from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
@@ -25,6 +20,11 @@ from broker.cli.arguments import (
 from broker.cli.table import table_text
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
+from common.kafka.admin import topics as admin
+from common.kafka.admin import transactions
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.leaders import successes
+from common.kafka.admin.transactions import AbortMarker, TransactionDescription
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.describe_producers import ProducerState
 

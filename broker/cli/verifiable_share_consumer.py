@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.configs import Resource, ResourceType, alter
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser
 from broker.cli.clients.received import by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
 from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import hmac
 from base64 import b64encode
 from typing import NamedTuple
 
-from broker.security.credentials import (
+from common.credentials.scram import (
     MIN_ITERATIONS,
     ScramCredential,
     ScramMechanism,

@@ -17,39 +17,12 @@ id has no effect: aiokafka and kafka-python send the name of the service there.
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
-from broker.security.errors import AuthenticationFailed
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.gssapi_client import MAX_TOKEN_BYTES, NO_PROTECTION, GssContext
 
-NO_PROTECTION = 1
 OFFER = bytes([NO_PROTECTION, 0, 0, 0])
-MAX_TOKEN_BYTES = 64 * 1024
-
-
-class GssContext(Protocol):
-    """A security context of the accepting side. Every method raises AuthenticationFailed."""
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the client has proved its principal."""
-        ...
-
-    @property
-    def initiator(self) -> str:
-        """The client's principal, once the context is complete."""
-        ...
-
-    def step(self, token: bytes) -> bytes:
-        """Return the answer to a token, which may be empty."""
-        ...
-
-    def wrap(self, message: bytes) -> bytes:
-        """Return a message with a proof that it comes from this side."""
-        ...
-
-    def unwrap(self, token: bytes) -> bytes:
-        """Return a message of the client."""
-        ...
 
 
 class State(Enum):

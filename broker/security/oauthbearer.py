@@ -15,10 +15,10 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from broker.security.errors import AuthenticationFailed
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.sasl_client import SEPARATOR
 
 MAX_TOKEN_LENGTH = 64 * 1024
-SEPARATOR = "\x01"
 REFUSAL = b'{"status":"invalid_token"}'
 _KEY = re.compile(r"[A-Za-z]+")
 _VALUE = re.compile(r"[\x21-\x7E \t\r\n]*")

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Mapping
 
-from broker.security.errors import AuthenticationFailed
+from common.credentials.errors import AuthenticationFailed
 
 MAX_MESSAGE_BYTES = 4096
 

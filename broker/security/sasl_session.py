@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import NoReturn, Protocol
 
-from broker.security.errors import AuthenticationFailed
+from common.credentials.errors import AuthenticationFailed
 
 
 class State(Enum):

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
-from broker.security.credentials import (
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.scram import (
     MIN_ITERATIONS,
     ScramCredential,
     ScramMechanism,
     digest,
 )
-from broker.security.errors import AuthenticationFailed
 
 MAX_MESSAGE_BYTES = 4096
 NO_CHANNEL_BINDING = frozenset({"n", "y"})

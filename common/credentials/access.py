@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from common.credentials.connecting import OPEN, Security, security_from
 from common.credentials.registry import registry_access
 from common.credentials.translation import (
     ClientSettingsError,
@@ -68,13 +69,18 @@ class KafkaAccess:
         return librdkafka_security(self.properties)
 
     @cached_property
+    def security(self) -> Security:
+        """How a connection is secured; its TLS context is that of all clients of this access."""
+        return security_from(client_security(self.properties)) if self.properties else OPEN
+
+    @cached_property
     def _aiokafka(self) -> dict[str, Any]:
         if not self.properties:
             return {}
         # Not every program that reads the settings has clients of aiokafka.
         from common.credentials.aiokafka_clients import aiokafka_security
 
-        return aiokafka_security(client_security(self.properties))
+        return aiokafka_security(client_security(self.properties), self.security.tls)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was made of the settings: a TLS context cannot be sent to a process."""

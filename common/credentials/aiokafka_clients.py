@@ -1,6 +1,7 @@
 """Kafka's client settings of security, in the spelling of aiokafka."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,8 +29,10 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             raise KafkaConnectionError(str(error)) from None
 
 
-def aiokafka_security(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate security settings that have librdkafka's names.
+def aiokafka_security(
+    told: Mapping[str, Any], context: ssl.SSLContext | None = None
+) -> dict[str, Any]:
+    """Translate security settings that have librdkafka's names; `context` is made if there is none.
 
     With GSSAPI this process gets a ticket and is that user from then on. Raise ClientSettingsError.
     """
@@ -41,7 +44,7 @@ def aiokafka_security(told: Mapping[str, Any]) -> dict[str, Any]:
         except LoginSettingsError as error:
             raise ClientSettingsError(str(error)) from error
     if protocol.endswith("SSL"):
-        settings["ssl_context"] = client_context(told)
+        settings["ssl_context"] = context or client_context(told)
     return settings
 
 

@@ -120,7 +120,12 @@ def become(told: Mapping[str, Any]) -> None:
 
     Raise LoginSettingsError.
     """
-    IDENTITY.assume(KerberosLogin(*(told.get(name, "") for name in _KERBEROS)))
+    IDENTITY.assume(kerberos_login(told))
+
+
+def kerberos_login(told: Mapping[str, Any]) -> KerberosLogin:
+    """Return the identity that `login_settings` has translated."""
+    return KerberosLogin(*(str(told.get(name, "")) for name in _KERBEROS))
 
 
 @cache

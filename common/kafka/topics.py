@@ -1,4 +1,4 @@
-"""What a topic is to the programs that create it. Pure.
+"""Partitions by name, and what a topic is to the programs that create it. Pure.
 
 Topics whose keys must meet have the same number of partitions: a topic that exists with another
 number is refused (`topic_creation`).
@@ -6,11 +6,22 @@ number is refused (`topic_creation`).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 PARTITION_COUNT = 6
 _WEEK_MS = 7 * 24 * 3600 * 1000
 WEEK: Mapping[str, str] = {"retention.ms": str(_WEEK_MS)}
 COMPACT: Mapping[str, str] = {"cleanup.policy": "compact"}
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic, by name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,18 @@ def now_seconds() -> float:
     return time.monotonic()
 
 
+def now_ms() -> int:
+    """Return monotonic time in milliseconds."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def random_id() -> str:
     return str(uuid.uuid4())
+
+
+def random_number() -> int:
+    """Return a number below 65,536."""
+    return secrets.randbelow(1 << 16)
 
 
 def random_hex(size_bytes: int) -> str:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer
 
-from broker.cli.admin.settings import parse_addresses
 from broker.cli.arguments import ToolFailed
 from broker.cli.clients.settings import (
     set_consumer_defaults,
@@ -18,6 +17,7 @@ from broker.cli.clients.settings import (
     translate,
 )
 from broker.server.clock import Clock, SystemClock
+from common.kafka.client.exchange import parse_addresses
 
 AGAIN_AFTER_MS = 10_000
 TOLD_AS_ERRORS = ("FAIL ", "ERROR ")

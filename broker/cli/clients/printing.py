@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, cast
 
-from broker.cli.admin.settings import read_properties
+from broker.cli.admin_settings import read_properties
 from broker.cli.clients.formatters import (
     CREATE_TIME,
     FORMATTERS,

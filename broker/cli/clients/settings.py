@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
-from broker.cli.admin.settings import read_properties
+from broker.cli.admin_settings import read_properties
 from broker.cli.arguments import ToolFailed
 from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
 

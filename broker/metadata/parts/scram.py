@@ -1,6 +1,6 @@
 """SCRAM credentials of users (KIP-900)."""
 
-from broker.security.credentials import ScramCredential
+from common.credentials.scram import ScramCredential
 from common.kafka.protocol.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,

@@ -12,7 +12,6 @@ import logging
 import struct
 from typing import NamedTuple
 
-from broker.security.errors import AuthenticationFailed
 from broker.security.sasl_session import SaslSession
 from broker.server.clock import Clock
 from broker.server.network.connection import Connection, FrameSink
@@ -20,6 +19,7 @@ from broker.server.network.dispatch import close_malformed, encode
 from broker.server.network.later import Later
 from broker.server.network.place import Making
 from broker.server.network.sending import Part
+from common.credentials.errors import AuthenticationFailed
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import (

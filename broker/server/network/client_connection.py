@@ -1,7 +1,7 @@
 """Requests to one other node over one connection, which is opened for the first request.
 
 If the other node's listener requires it, a new connection begins with a TLS handshake, and it
-authenticates by SASL before the first request (`broker/security/sasl_client.py`).
+authenticates by SASL before the first request (`common/credentials/sasl_client.py`).
 
 A connection begins with ApiVersions, as every Kafka client's does: the versions that the other node
 serves decide the version of each request (KIP-35), so that nodes of two releases understand each

@@ -14,7 +14,6 @@ from functools import partial
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import SaslConfig
 from broker.metadata.image import MetadataImage
-from broker.security.credentials import SCRAM_MECHANISMS, ScramMechanism
 from broker.security.delegation_tokens import TokenCredentials
 from broker.security.gssapi_server import GssapiServer
 from broker.security.jwt_claims import check_unsecured, claimed_user
@@ -34,6 +33,7 @@ from broker.server.network.shared import Shared
 from broker.server.network.tls_contexts import TlsContexts
 from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 from common.credentials.mechanisms import GSSAPI, OAUTHBEARER
+from common.credentials.scram import SCRAM_MECHANISMS, ScramMechanism
 
 log = logging.getLogger("millstream.listener")
 

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from broker.config.security_config import ClientSecurity
-from broker.security.errors import AuthenticationFailed
 from broker.server.clock import random_uuid
-from broker.server.network.logins import Begun, WaitingLogin, begin_login
+from broker.server.network.logins import WaitingLogin, begin_login
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.sasl_client import Begun
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,

@@ -7,15 +7,14 @@ kept until they end, by the machine's Kerberos library.
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from broker.config.security_config import ClientSecurity
-from broker.security.errors import AuthenticationFailed
-from broker.security.gssapi_client import GssapiClient
 from broker.security.jwt_claims import claimed_user
-from broker.security.sasl_client import MechanismClient, OauthBearerClient, client_of
 from broker.server.clock import SystemClock
-from broker.server.network.kerberos import new_initiator
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.gssapi_client import GssapiClient
+from common.credentials.kerberos_context import new_initiator
+from common.credentials.sasl_client import Begun, MechanismClient, OauthBearerClient, client_of
 from common.credentials.tokens import NoToken, read_token
 
 MAX_WAITING = 16
@@ -38,13 +37,6 @@ def login_of(security: ClientSecurity, nonce: str, host: str) -> MechanismClient
     return client_of(
         security.mechanism, security.user, security.password, nonce, is_token=security.is_token
     )
-
-
-class Begun(NamedTuple):
-    """An exchange and the token that begins it."""
-
-    client: MechanismClient
-    first: bytes
 
 
 def begin_login(security: ClientSecurity, nonce: str, host: str) -> "Begun | AuthenticationFailed":

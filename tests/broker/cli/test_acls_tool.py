@@ -14,7 +14,7 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.credentials import SCRAM_SHA_256, salted_password
+from common.credentials.scram import SCRAM_SHA_256, salted_password
 
 TOPIC = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL)
 GROUP = ResourcePattern(ResourceType.GROUP, "packing", PatternType.LITERAL)

@@ -1,8 +1,5 @@
 """The tables of `consumer-groups`, where a cluster seldom shows them so."""
 
-from broker.cli.admin.client import Node
-from broker.cli.admin.group_offsets import CommittedOffset
-from broker.cli.admin.groups import GroupDescription, GroupListing, MemberDescription
 from broker.cli.consumer_groups import offset_rows
 from broker.cli.group_tables import (
     deleted_offset_lines,
@@ -12,6 +9,9 @@ from broker.cli.group_tables import (
     state_warning,
 )
 from broker.model import TopicPartition
+from common.kafka.admin.client import Node
+from common.kafka.admin.group_offsets import CommittedOffset
+from common.kafka.admin.groups import GroupDescription, GroupListing, MemberDescription
 from common.kafka.errors import ErrorCode, KafkaError
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.admin.leaders import EARLIEST, LATEST_TIERED
 from broker.cli.arguments import ToolFailed
 from broker.cli.consumer_groups import regex_text
 from broker.cli.delete_records import outcome_text
@@ -15,6 +14,7 @@ from broker.cli.group_tool import chosen, parse_partitions
 from broker.cli.json_files import offsets_to_delete, read_json
 from broker.cli.offset_reset import parse_datetime, parse_duration, plan_text, read_plan
 from broker.model import TopicPartition
+from common.kafka.admin.leaders import EARLIEST, LATEST_TIERED
 from common.kafka.errors import ErrorCode, KafkaError
 
 PARTITIONS = [TopicPartition(topic, number) for topic in ("a", "b1") for number in range(4)]

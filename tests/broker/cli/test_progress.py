@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
 from broker.cli.dump_log import main as dump_log
 from broker.cli.progress import Progress
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
 from broker.records.build import build_batch
 from broker.server.clock import SystemClock
+from common.kafka.admin.client import AdminClient
 from millstream.testing import LocalBroker
 from tests.lib.logs import NOW_MS, open_log
 

@@ -13,11 +13,11 @@ from broker.log.storage import RealStorage
 from broker.metadata.controller import Controller, ControllerConfig, Moment
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.metadata.image import MetadataImage
-from broker.security.credentials import SCRAM_SHA_512, credential_from, salted_password
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
 from broker.server.quorum.initial_controllers import format_new_node, read_initial_controllers
 from broker.server.quorum.raft.snapshot_format import build_snapshot
 from broker.server.storage.cluster_id import find_cluster_id
+from common.credentials.scram import SCRAM_SHA_512, credential_from, salted_password
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.records.metadata import FeatureLevelRecord, encode_metadata_record
 from common.process.properties import parse_properties

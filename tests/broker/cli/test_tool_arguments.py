@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.admin.settings import admin_settings, parse_addresses
+from broker.cli.admin_settings import admin_settings
 from broker.cli.arguments import ToolFailed, tool_parser
 from broker.cli.config_entities import ENTITY_TYPES
 from broker.cli.configs import check_once, parse_additions
 from broker.cli.topics import parse_assignment, parse_topic_configs, topic_pattern
+from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError
 
 NOWHERE = "--bootstrap-server 127.0.0.1:1"

@@ -8,11 +8,13 @@ from io import StringIO
 import pytest
 
 from broker.__main__ import COMMANDS, main
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.settings import AdminSettings, admin_settings
+from broker.cli.admin_settings import admin_settings
 from broker.cli.clients.library import AGAIN_AFTER_MS, Teller
 from broker.cli.examples import EXAMPLES
+from broker.cli.waiting import TerminalWatch
 from broker.server.clock import SystemClock
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
 from common.kafka.errors import ErrorCode, KafkaError
 
 SUB_COMMANDS = [name for name in EXAMPLES if " " in name and name != "broker start"]
@@ -132,8 +134,10 @@ def test_a_terminal_is_told_what_is_waited_for(
 ) -> None:
     terminal = Terminal(is_read=is_read)
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("broker.cli.admin.waiting.SILENT_SECONDS", 0.05)
-    settings = AdminSettings(bootstrap=(("127.0.0.1", 1),), first_contact_timeout_ms=400)
+    monkeypatch.setattr("broker.cli.waiting.SILENT_SECONDS", 0.05)
+    settings = AdminSettings(
+        bootstrap=(("127.0.0.1", 1),), first_contact_timeout_ms=400, watch=TerminalWatch()
+    )
     with AdminClient(settings) as client, pytest.raises(KafkaError):
         client.nodes()
     told = (

@@ -4,12 +4,6 @@ import argparse
 
 import pytest
 
-from broker.cli.admin.cluster import FeatureLevels, Quorum
-from broker.cli.admin.configs import ConfigEntry, ConfigSource
-from broker.cli.admin.log_directories import Replica, ReplicaPlace
-from broker.cli.admin.quotas import Quotas
-from broker.cli.admin.reassignments import ElectionType, Reassignment
-from broker.cli.admin.topics import PartitionDescription, TopicDescription
 from broker.cli.cluster import endpoint_lines
 from broker.cli.configs import double_text, entry_text, heading, quotas_text
 from broker.cli.features import dependencies_text, feature_text, mapping_text, outcome_text
@@ -22,6 +16,12 @@ from broker.cli.release_versions import LEVELS, parse_release
 from broker.cli.replica_moves import move_text
 from broker.cli.topics import REPORTS, is_reported, partition_text, replication_factor, topic_text
 from broker.model import TopicPartition
+from common.kafka.admin.cluster import FeatureLevels, Quorum
+from common.kafka.admin.configs import ConfigEntry, ConfigSource
+from common.kafka.admin.log_directories import Replica, ReplicaPlace
+from common.kafka.admin.quotas import Quotas
+from common.kafka.admin.reassignments import ElectionType, Reassignment
+from common.kafka.admin.topics import PartitionDescription, TopicDescription
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.describe_cluster import DescribeClusterBroker
 from common.kafka.protocol.messages.describe_quorum import ReplicaState

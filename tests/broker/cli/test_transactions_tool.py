@@ -1,8 +1,8 @@
 """What `transactions` says, and which transactions it takes for hanging."""
 
-from broker.cli.admin.transactions import TransactionDescription
 from broker.cli.transactions import OpenTransaction, description_row, hanging_of
 from broker.model import TopicPartition
+from common.kafka.admin.transactions import TransactionDescription
 from common.kafka.protocol.messages.describe_producers import ProducerState
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
-from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_password
+from common.credentials.scram import SCRAM_SHA_256, credential_from, salted_password
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -4,11 +4,11 @@ from base64 import b64encode
 
 import pytest
 
-from broker.security.credentials import SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
 from broker.security.delegation_tokens import MAX_CREDENTIALS, TokenCredentials, token_hmac
-from broker.security.errors import AuthenticationFailed
-from broker.security.sasl_client import client_of
 from broker.security.scram import ScramServer, TokenLogin
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.sasl_client import client_of
+from common.credentials.scram import SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
 
 TOKEN = "VcJdJeHPTbmIQVv9FE5rVQ"
 SECRET = b64encode(token_hmac("k1", TOKEN)).decode()

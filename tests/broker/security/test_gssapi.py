@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.security.errors import AuthenticationFailed
-from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import MAX_TOKEN_BYTES, OFFER, GssapiServer
 from broker.security.kerberos_names import ShortNames, parse_kerberos_principal
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.gssapi_client import GssapiClient
 
 ALICE = "alice@TEST.EXAMPLE"
 

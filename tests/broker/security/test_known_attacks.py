@@ -27,10 +27,10 @@ from hypothesis import strategies as st
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import validate_dynamic_settings
 from broker.config.security_config import read_client_security
-from broker.security.credentials import SCRAM_SHA_256, credential_from, salted_password
-from broker.security.errors import AuthenticationFailed
 from broker.security.plain import PlainServer
 from broker.security.scram import ScramServer
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.scram import SCRAM_SHA_256, credential_from, salted_password
 from common.credentials.translation import ClientSettingsError, librdkafka_security
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from broker.security.errors import AuthenticationFailed
 from broker.security.jwks import KeySet, UnknownKey, parse_key_set
 from broker.security.jwt_claims import ClaimRules, check_claims, check_unsecured
 from broker.security.oauthbearer import (
@@ -21,6 +20,7 @@ from broker.security.oauthbearer import (
     OauthBearerServer,
     TokenClaims,
 )
+from common.credentials.errors import AuthenticationFailed
 
 NOW_MS = 1_700_000_000_000
 NOW = NOW_MS // 1_000

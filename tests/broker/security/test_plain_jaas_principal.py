@@ -2,13 +2,13 @@
 
 import pytest
 
-from broker.security.errors import AuthenticationFailed
 from broker.security.plain import MAX_MESSAGE_BYTES, PlainServer
 from broker.security.principal import (
     parse_mapping_rules,
     parse_super_users,
     principal_of_subject,
 )
+from common.credentials.errors import AuthenticationFailed
 from common.credentials.jaas import Login, parse_jaas
 from millstream.processes.settings_files import PLAIN_MODULE
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.security.errors import AuthenticationFailed
 from broker.security.plain import PlainServer
 from broker.security.sasl_session import SaslSession, State
+from common.credentials.errors import AuthenticationFailed
 
 RIGHT, OTHER, WRONG = b"\0alice\0a", b"\0bob\0b", b"\0alice\0x"
 

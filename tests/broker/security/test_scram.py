@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.security.credentials import (
+from broker.security.scram import MAX_MESSAGE_BYTES, ScramServer
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.scram import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     ScramCredential,
@@ -17,8 +19,6 @@ from broker.security.credentials import (
     credential_from,
     salted_password,
 )
-from broker.security.errors import AuthenticationFailed
-from broker.security.scram import MAX_MESSAGE_BYTES, ScramServer
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import describe_metadata_quorum
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import describe_metadata_quorum
 from common.kafka.errors import KafkaError
 from millstream.processes.cluster_layout import free_ports, initial_controllers
 from tests.chaos.faults import ENOSPC, SWITCH, build_shim

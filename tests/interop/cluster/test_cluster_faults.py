@@ -9,10 +9,10 @@ from collections import Counter
 import confluent_kafka
 import pytest
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.configs import Resource, ResourceType, alter, describe
-from broker.cli.admin.settings import admin_settings
-from broker.cli.admin.topics import list_topics
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter, describe
+from common.kafka.admin.topics import list_topics
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import confluent_kafka
 import pytest
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import UpgradeType, update_features
-from broker.cli.admin.configs import ConfigSource, Resource, ResourceType, alter, describe
-from broker.cli.admin.settings import AdminSettings, admin_settings
-from broker.cli.admin.topics import (
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import UpgradeType, update_features
+from common.kafka.admin.configs import ConfigSource, Resource, ResourceType, alter, describe
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import (
     NO_LEADER,
     PartitionDescription,
     create_topic,

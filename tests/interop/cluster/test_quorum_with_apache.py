@@ -5,9 +5,9 @@ from pathlib import Path
 import confluent_kafka.admin
 import pytest
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import describe_features
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import describe_features
 from tests.lib.apache_kafka import kafka_libs, run_tool
 from tests.lib.apache_quorum import apache_node
 from tests.lib.dynamic_quorum import DynamicQuorum

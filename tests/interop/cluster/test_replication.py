@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from crc32c import crc32c
 
-from broker.cli.admin import client as our_client
-from broker.cli.admin.configs import Resource, ResourceType, alter
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin import client as our_client
+from common.kafka.admin.configs import Resource, ResourceType, alter
 from millstream.launch import program_command, program_environment
 from millstream.testing import LocalCluster
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed

@@ -13,10 +13,10 @@ import confluent_kafka
 import pytest
 
 from broker.cli import features
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import describe_features
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
 from broker.metadata.features import FEATURES_AT_FORMAT, KRAFT_VERSION
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import describe_features
 from millstream.processes.cluster_layout import free_ports
 from tests.lib.our_node import our_node
 from tests.lib.waiting import until

@@ -8,9 +8,9 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from broker.cli.admin.client import AdminClient
-from broker.cli.admin.cluster import describe_features
-from broker.cli.admin.settings import admin_settings
+from broker.cli.admin_settings import admin_settings
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.cluster import describe_features
 from tests.lib.apache_kafka import Tool, kafka_libs, run_tools, running_node
 from tests.lib.our_node import our_node
 from tests.lib.share_group_taken_over import ShareGroupTakenOver

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.security.credentials import SCRAM_SHA_256
-from broker.security.sasl_client import ScramClient
 from common.credentials.jaas import OAUTHBEARER_MODULE
+from common.credentials.sasl_client import ScramClient
+from common.credentials.scram import SCRAM_SHA_256
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest

@@ -16,13 +16,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.__main__ import main as tool
 from broker.config.kerberos_config import KerberosConfig
-from broker.security.errors import AuthenticationFailed
-from broker.security.gssapi_client import GssapiClient
 from broker.security.gssapi_server import GssapiServer
 from broker.security.kerberos_names import ShortNames
-from broker.server.network.kerberos import KerberosAcceptor, new_initiator
+from broker.server.network.kerberos import KerberosAcceptor
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.gssapi_client import GssapiClient
 from common.credentials.jaas import KERBEROS_MODULE
 from common.credentials.kerberos import KerberosLogin
+from common.credentials.kerberos_context import new_initiator
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -257,7 +258,7 @@ def test_the_log_names_the_principal_of_a_failed_login(
     """As soon as it is proved: the second client has a ticket, and demands what is not offered."""
     for name, value in realm.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("broker.security.gssapi_client.CHOICE", b"\x02\0\0\0")
+    monkeypatch.setattr("common.credentials.gssapi_client.CHOICE", b"\x02\0\0\0")
     login = KerberosLogin("kafka", user, str(realm.folder / "alice.keytab"))
     client = GssapiClient(new_initiator(login, "127.0.0.1")) if user else NoTicket()
     before = len(cluster.log(1))

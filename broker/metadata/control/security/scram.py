@@ -6,7 +6,7 @@ Each user for itself: with one change of a user refused, nothing of that user ch
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.scram import scram_record
-from broker.security.credentials import (
+from common.credentials.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
     SCRAM_MECHANISMS,

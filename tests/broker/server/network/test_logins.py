@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.config.security_config import ClientSecurity, SecurityProtocol
-from broker.security.errors import AuthenticationFailed
-from broker.security.sasl_client import PlainClient
 from broker.server.network.logins import MAX_WAITING, Begun, WaitingLogin, begin_login
+from common.credentials.errors import AuthenticationFailed
+from common.credentials.sasl_client import PlainClient
 from common.credentials.tokens import TokenSource
 
 BEGUN = Begun(PlainClient("a", "b"), b"first")

@@ -1,0 +1,86 @@
+"""What a tool's client may be told: `--command-config` and the bootstrap addresses.
+
+The file holds the properties of Kafka's AdminClient. Those that say how long to wait and who asks
+are followed; the others concern things this client does not have. A security protocol it does not
+speak is refused, rather than falling back to an open connection. Security settings are spelt as in
+Kafka: `security.protocol`, `ssl.truststore.location`, `sasl.mechanism`, `sasl.jaas.config`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.cli.waiting import TerminalWatch
+from broker.config.security_config import ClientSecurity, read_client_security
+from broker.config.sources import invalid
+from broker.server.clock import random_uuid
+from broker.server.network.logins import login_of
+from broker.server.network.tls_contexts import make_client_context
+from common.credentials.connecting import Security
+from common.credentials.sasl_client import Begun
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.client.exchange import parse_addresses
+from common.process import properties as properties_file
+
+
+def admin_settings(
+    servers: str | None,
+    controllers: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    *,
+    default_timeout_ms: int = 60_000,
+) -> AdminSettings:
+    """Put the arguments and the properties together; raises KafkaError(INVALID_CONFIG)."""
+    properties = properties or {}
+    defaults = AdminSettings(bootstrap=())
+    servers = servers or (None if controllers else properties.get("bootstrap.servers"))
+    controllers = controllers or (None if servers else properties.get("bootstrap.controllers"))
+    if servers and controllers:
+        raise invalid("You cannot specify both --bootstrap-server and --bootstrap-controller.")
+    if not (servers or controllers):
+        raise invalid("You must specify either --bootstrap-server or --bootstrap-controller.")
+    api_timeout_ms = _number(properties, "default.api.timeout.ms", default_timeout_ms)
+    return AdminSettings(
+        bootstrap=parse_addresses(servers or controllers or ""),
+        is_controller_bootstrap=bool(controllers),
+        client_id=properties.get("client.id", defaults.client_id),
+        request_timeout_ms=_number(
+            properties, "request.timeout.ms", min(defaults.request_timeout_ms, api_timeout_ms)
+        ),
+        api_timeout_ms=api_timeout_ms,
+        first_contact_timeout_ms=api_timeout_ms
+        if "default.api.timeout.ms" in properties
+        else min(defaults.first_contact_timeout_ms, api_timeout_ms),
+        retry_backoff_ms=_number(properties, "retry.backoff.ms", defaults.retry_backoff_ms),
+        retry_backoff_max_ms=_number(
+            properties, "retry.backoff.max.ms", defaults.retry_backoff_max_ms
+        ),
+        security=_security(read_client_security(properties)),
+        watch=TerminalWatch(),
+    )
+
+
+def _security(read: ClientSecurity) -> Security:
+    tls = make_client_context(read) if read.protocol.uses_tls else None
+    if not read.protocol.uses_sasl:
+        return Security(tls)
+
+    def begin(host: str) -> Begun:
+        client = login_of(read, random_uuid().hex, host)
+        return Begun(client, client.first())
+
+    return Security(tls, read.mechanism, begin, waits=read.asks_others)
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """Read a Java properties file; raises KafkaError(INVALID_CONFIG) when it cannot be read."""
+    try:
+        return properties_file.read_properties(Path(path))
+    except (OSError, ValueError) as error:
+        raise invalid(f"cannot read {path}: {error}") from error
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    value = properties.get(name, str(default))
+    if not value.strip().isdecimal():
+        raise invalid(f"{name} must be a number of milliseconds, not {value!r}")
+    return int(value)

@@ -1,0 +1,47 @@
+"""Where an admin client begins, and how long it waits."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from common.credentials.connecting import OPEN, Security
+
+
+class Watch(Protocol):
+    """Tells a user how an admin client gets on."""
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """Return the block in which an answer is waited for."""
+        ...
+
+    def answered(self, request: str) -> None:
+        """Note one more answer, and the name of its request."""
+        ...
+
+
+class NoWatch:
+    """Tells nobody."""
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """Return a block that does nothing."""
+        return nullcontext()
+
+    def answered(self, request: str) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminSettings:
+    """Where to begin and how long to wait; the defaults are those of Kafka's AdminClient."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    is_controller_bootstrap: bool = False
+    client_id: str = "millstream-admin"
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+    first_contact_timeout_ms: int = 10_000
+    """How long to look for a first node that answers: a mistyped address is told soon."""
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    security: Security = OPEN
+    watch: Watch = field(default_factory=NoWatch)
