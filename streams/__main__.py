@@ -29,6 +29,7 @@ from streams.around_faust.delivery import AWAY
 from streams.settings import Settings
 from streams.telemetry import Metrics
 from streams.topics import wanted_topics
+from streams.topology import UndeclaredTopicError
 from streams.web import build_web, peer_session
 
 log = logging.getLogger("streams")
@@ -93,7 +94,7 @@ class Program:
         keeping_up = spawn(current.delivery.keep_up())
         try:
             wanted = wanted_topics(self._settings.application_id)
-            await current.delivery.writer.start(topic.name for topic in wanted)
+            await current.delivery.writer.start([topic.name for topic in wanted])
             current.app.finalize()
             await current.app.start()
             await self._watch(current, url)
@@ -174,7 +175,7 @@ def main() -> int:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:
         sys.exit(str(error))
-    except CannotListenError as error:
+    except (CannotListenError, UndeclaredTopicError) as error:
         sys.exit(f"millstream streams: {error}")
     return 0
 

@@ -24,7 +24,9 @@ from streams.around_faust.writer import Writer
 from streams.codec import Codec
 from streams.settings import Settings
 from streams.telemetry import Metrics
+from streams.topics import wanted_topics
 from streams.topologies import TABLES, add_topologies
+from streams.topology import check_created
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ class Topologies:
 def build_app(
     settings: Settings, own_url: str, metrics: Metrics, *, replication_factor: int = 1
 ) -> Topologies:
-    """Declare all tables and agents; start nothing and open no connection."""
+    """Declare all tables and agents; start nothing and open no connection.
+
+    Raise UndeclaredTopicError if an agent uses a topic that the program does not create.
+    """
     session_seconds = settings.session_timeout_ms / 1000
     app = CommittedApp(
         settings.application_id,
@@ -85,6 +90,8 @@ def build_app(
     )
     tables = {name: _table(app, name, delivery, settings) for name in TABLES}
     add_topologies(delivery, tables, settings)
+    created = [topic.name for topic in wanted_topics(settings.application_id)]
+    check_created(delivery.topics_of_agents(), created)
 
     async def on_revoked(*_: Any, **__: Any) -> None:
         await delivery.commit()

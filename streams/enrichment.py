@@ -97,5 +97,6 @@ def add_agents(runtime: Runtime[TableT], table: TableT) -> None:
         step = see_order(table.row(event["customer_id"]), event, record.origin)
         await runtime.apply(table, event["customer_id"], step, record)
 
-    runtime.add_agent("enrichment-customers", CUSTOMERS, table, on_customer)
-    runtime.add_agent("enrichment-orders", ORDERS_BY_CUSTOMER, table, on_order)
+    writes = tuple(LEVEL_TOPICS.values())
+    runtime.add_agent("enrichment-customers", CUSTOMERS, table, on_customer, writes)
+    runtime.add_agent("enrichment-orders", ORDERS_BY_CUSTOMER, table, on_order, writes)

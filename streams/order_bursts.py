@@ -102,4 +102,4 @@ def add_agents(runtime: Runtime[TableT], table: TableT, grace_ms: int) -> None:
         step = see_order(table.row(event["customer_id"]), event, record.origin, grace_ms)
         await runtime.apply(table, event["customer_id"], step, record)
 
-    runtime.add_agent(READER, ORDERS_BY_CUSTOMER, table, on_order)
+    runtime.add_agent(READER, ORDERS_BY_CUSTOMER, table, on_order, writes=(ORDER_ALERTS,))

@@ -72,4 +72,6 @@ def add_agents(runtime: Runtime[TableT], table: TableT) -> None:
         step = spread(row, event, record.value, record.origin)
         await runtime.apply(table, event["order_id"], step, record)
 
-    runtime.add_agent(READER, ORDERS, table, on_order)
+    runtime.add_agent(
+        READER, ORDERS, table, on_order, writes=(ORDERS_BY_CUSTOMER, SALES_BY_PRODUCT)
+    )

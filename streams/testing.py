@@ -13,7 +13,7 @@ topic is slower; its records then come again. `recover` continues after a crash.
 """
 
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -25,7 +25,7 @@ from streams.micro_batch import Effect, Message, MicroBatch
 from streams.records import NEWEST_VERSION, Event, Outgoing, Row, Step, origin_of
 from streams.settings import Settings
 from streams.topologies import TABLES, add_topologies
-from streams.topology import Handle, Record
+from streams.topology import Handle, Record, check_written
 
 
 class CrashError(Exception):
@@ -92,6 +92,7 @@ class _Agent:
     topic: str
     table: LocalTable
     handle: Handle
+    writes: Collection[str]
 
 
 class TopologyDriver:
@@ -138,14 +139,25 @@ class TopologyDriver:
 
     # -- for topologies
 
-    def add_agent(self, reader: str, topic: str, table: LocalTable, handle: Handle) -> None:
-        self._agents.append(_Agent(reader, topic, table, handle))
+    def add_agent(
+        self,
+        reader: str,
+        topic: str,
+        table: LocalTable,
+        handle: Handle,
+        writes: Collection[str] = (),
+    ) -> None:
+        self._agents.append(_Agent(reader, topic, table, handle, writes))
 
     async def apply(self, table: LocalTable, key: str, step: Step, record: Record) -> None:
+        check_written(table.name, step, self._written(table))
         messages = [self._message(outgoing) for outgoing in step.outgoing]
         self._effects.append(Effect(key, step.row, messages))
 
     # -- internal
+
+    def _written(self, table: LocalTable) -> set[str]:
+        return {topic for agent in self._agents if agent.table is table for topic in agent.writes}
 
     def _message(self, outgoing: Outgoing) -> Message:
         value = outgoing.value

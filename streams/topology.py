@@ -4,7 +4,7 @@ There are two runtimes: `around_faust` (Kafka, Faust, RocksDB), and `testing` (l
 clock that the test moves). A topology does not depend on which one runs it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -13,6 +13,10 @@ from streams.records import Event, Origin, Row, Step
 
 class MalformedRecordError(ValueError):
     """The record can never be handled."""
+
+
+class UndeclaredTopicError(ValueError):
+    """An agent reads or writes a topic that is not declared; the message names both."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,38 @@ class Runtime(Protocol[TableT]):
     @property
     def codec(self) -> Events: ...
 
-    def add_agent(self, reader: str, topic: str, table: TableT, handle: Handle) -> None: ...
+    def add_agent(
+        self,
+        reader: str,
+        topic: str,
+        table: TableT,
+        handle: Handle,
+        writes: Collection[str] = (),
+    ) -> None:
+        """Declare that an agent reads a topic, owns the rows of a table, and sends to `writes`."""
 
     async def apply(self, table: TableT, key: str, step: Step, record: Record) -> None: ...
+
+
+def check_written(table: str, step: Step, declared: Collection[str]) -> None:
+    """Raise UndeclaredTopicError if a step sends to a topic that no agent of its table declares."""
+    for outgoing in step.outgoing:
+        if outgoing.topic not in declared:
+            raise UndeclaredTopicError(
+                f"the topology of {table} sends to {outgoing.topic}, which its agents do not "
+                "declare: name the topic in `writes` of add_agent"
+            )
+
+
+def check_created(agents: Mapping[str, Collection[str]], created: Collection[str]) -> None:
+    """Raise UndeclaredTopicError for a topic of an agent that the program does not create.
+
+    `agents` are the topics that each agent reads and writes, by the agent's name.
+    """
+    for agent, topics in agents.items():
+        for topic in topics:
+            if topic not in created:
+                raise UndeclaredTopicError(
+                    f"the agent {agent} uses the topic {topic}, which streams/topics.py does not "
+                    "declare"
+                )

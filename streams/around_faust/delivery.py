@@ -27,7 +27,7 @@ Each reader of a topic has its own positions; only one reader at a time uses a t
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ from streams.codec import Codec
 from streams.micro_batch import Effect, Message, MicroBatch
 from streams.records import Outgoing, Step, origin_of
 from streams.telemetry import Metrics
-from streams.topology import Handle, MalformedRecordError, Record
+from streams.topology import Handle, MalformedRecordError, Record, check_written
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +69,7 @@ class _Agent(NamedTuple):
     reader: str
     table: ChangelogTable
     handle: Handle
+    writes: Collection[str]
 
 
 class _Delivered(NamedTuple):
@@ -96,6 +97,7 @@ class Delivery:
     _restored: set[str] = field(default_factory=set)
     _locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _effects: dict[str, list[Effect]] = field(default_factory=dict)
+    _written: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _member: Member | None = None
     _fencing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -106,7 +108,19 @@ class Delivery:
     def is_open(self) -> bool:
         return self._gate.is_set()
 
-    def add_agent(self, reader: str, topic: str, table: ChangelogTable, handle: Handle) -> None:
+    def topics_of_agents(self) -> dict[str, list[str]]:
+        """Return the topics that each agent reads and writes, by the agent's name."""
+        read = {reader: topic for topic, readers in self._readers.items() for reader in readers}
+        return {name: [read[name], *agent.writes] for name, agent in self._agents.items()}
+
+    def add_agent(
+        self,
+        reader: str,
+        topic: str,
+        table: ChangelogTable,
+        handle: Handle,
+        writes: Collection[str] = (),
+    ) -> None:
         """Declare a Faust agent with this name that reads a topic and writes this table."""
         if topic not in self.channels:
             # Without acknowledgements Faust neither commits for the topic nor waits.
@@ -114,7 +128,8 @@ class Delivery:
                 topic, key_serializer="raw", value_serializer="raw", acks=False
             )
         self._readers[topic] = (*self._readers.get(topic, ()), reader)
-        self._agents[reader] = _Agent(reader, table, handle)
+        self._agents[reader] = _Agent(reader, table, handle, writes)
+        self._written[table.name].update(writes)
 
         async def agent(stream: Any) -> None:
             queue: asyncio.Queue[_Delivered] = asyncio.Queue(BATCH_RECORDS)
@@ -396,6 +411,7 @@ class Delivery:
     async def apply(self, table: ChangelogTable, key: str, step: Step, record: Record) -> None:
         """Collect the records to send of a step, and its row."""
         self._check(record.generation)
+        check_written(table.name, step, self._written[table.name])
         messages = [await self._message(one) for one in step.outgoing]
         self._effects[table.name].append(Effect(key, step.row, messages))
 

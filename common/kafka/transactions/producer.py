@@ -84,7 +84,7 @@ class TransactionalProducer:
     async def start(self, topics: Iterable[str]) -> None:
         """Connect; `topics` are those that will be written."""
         await self._client.bootstrap()
-        await self._client.set_topics(topics)
+        await self._client.set_topics(set(topics))  # which aiokafka reads twice
         node = any_broker(self._client)
         answer = await self._client.send(node, messages.ApiVersions3("millstream", "1", {}))
         self._protocol = min(answer.finalized("transaction.version"), 2)

@@ -93,7 +93,7 @@ class Bench:
         self.delivery = Delivery(
             self.app, Codec("http://127.0.0.1:1"), Metrics(), self.log, self.written
         )
-        self.delivery.add_agent("reader", "orders", self.table, handle)
+        self.delivery.add_agent("reader", "orders", self.table, handle, writes=["out"])
         self.delivery.positions.begin({ORDERS: 0}, {ORDERS: 100})
         self.delivery._member = Member("test", 1, "member")
         self.delivery._gate.set()
