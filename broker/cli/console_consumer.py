@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from broker.cli.clients.first_positions import FirstPositions
 
+CHECK_SECONDS = 5.0
 POLL_SECONDS = 0.2
 RECORDS_AT_ONCE = 500
 METADATA_MAX_AGE_MS = 300_000
@@ -249,7 +250,7 @@ class _Subscription:
 
     def messages(self) -> Iterator["Message"]:
         """Yield records until none has arrived for the timeout."""
-        from broker.cli.clients.library import error_text, warn
+        from broker.cli.clients.library import check_received
 
         timeout_ms = self._options.timeout_ms
         last_ms = self._clock.now_ms()
@@ -263,14 +264,23 @@ class _Subscription:
                 if error is None:
                     last_ms = now_ms
                     yield message
-                elif error.fatal():
-                    raise ToolFailed(error_text(error))
                 else:
-                    warn(error_text(error))
+                    check_received(error)
             sys.stdout.flush()
             if timeout_ms is not None and timeout_ms >= 0 and now_ms - last_ms > timeout_ms:
+                if not self.is_in_group:
+                    self._check_topic()
                 print(f"Nothing has arrived for {timeout_ms} ms.", file=sys.stderr)
                 return
+
+    def _check_topic(self) -> None:
+        """Raise ToolFailed if the topic may not be read; an assigned partition only stays empty."""
+        from broker.cli.clients.library import check_received
+
+        topic = self._options.topic
+        error = self._consumer.list_topics(topic, timeout=CHECK_SECONDS).topics[topic].error
+        if error is not None:
+            check_received(error)
 
     def _assign(self) -> None:
         from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition

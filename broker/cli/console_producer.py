@@ -166,13 +166,14 @@ def _publish(options: argparse.Namespace) -> int:
     producer = make_producer(settings)
     topic = ProducedTopic(producer, options.topic, settings)
     publisher = _Publisher(producer, options.topic, topic, partitioner)
-    try:
-        with told():
+    # Delivery can fail as sending can: an idempotent producer asks for its id in the background.
+    with told():
+        try:
             _send_lines(publisher, reader, is_sync=options.sync)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    finally:
-        publisher.wait()
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        finally:
+            publisher.wait()
     return 1 if publisher.failed_count else 0
 
 

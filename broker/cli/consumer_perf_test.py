@@ -209,6 +209,8 @@ class _Run:
 
     def _take(self) -> int:
         """Count the available records, at most up to the wanted count, as Kafka's tool does."""
+        from broker.cli.clients.library import check_received
+
         wanted = min(RECORDS_AT_ONCE, self._options.num_records - self._stats.count)
         count, size = 0, 0
         for message in self._consumer.consume(wanted, POLL_SECONDS):
@@ -216,10 +218,8 @@ class _Run:
             if error is None:
                 count += 1
                 size += len(message) + len(message.key() or b"")
-            elif error.fatal():
-                raise ToolFailed(f"{error.name()}: {error.str()}")
             else:
-                print(f"WARN {error.name()}: {error.str()}", file=sys.stderr)
+                check_received(error)
         self._stats.count += count
         self._stats.bytes += size
         return count

@@ -84,7 +84,7 @@ def _text(error: KafkaException) -> str:
 
 def error_text(error: KafkaError) -> str:
     """Return the text of a library error on one line."""
-    return f"{error.name()}: {error.str()}"
+    return f"{error.name()}: {error.str()}".rstrip(": ")
 
 
 def tell_error(error: KafkaError) -> None:
@@ -95,6 +95,21 @@ def tell_error(error: KafkaError) -> None:
 def warn(text: str) -> None:
     """Print a warning."""
     print(f"WARN {text}", file=sys.stderr, flush=True)
+
+
+def check_received(error: KafkaError) -> None:
+    """Print an error that a consumer received instead of a record, for it may pass.
+
+    Raise ToolFailed for one that does not pass, as a right that is missing: Kafka's consumers end
+    with it too.
+    """
+    lacks_right = error.code() in (
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    )
+    if error.fatal() or lacks_right:
+        raise ToolFailed(error_text(error))
+    warn(error_text(error))
 
 
 class Teller:

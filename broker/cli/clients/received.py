@@ -1,10 +1,10 @@
 """What the verifiable consumers do with the messages of a poll."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.cli.arguments import ToolFailed
+from broker.cli.clients.library import check_received, error_text
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -26,10 +26,10 @@ def by_partition(messages: "Iterable[Message]", *, must_succeed: bool = False) -
         if error is None:
             place = message.topic() or "", message.partition() or 0
             received.setdefault(place, []).append(message)
-        elif error.fatal() or must_succeed:
-            raise ToolFailed(f"{error.name()}: {error.str()}")
+        elif must_succeed:
+            raise ToolFailed(error_text(error))
         else:
-            print(f"WARN {error.name()}: {error.str()}", file=sys.stderr)
+            check_received(error)
     return received
 
 
