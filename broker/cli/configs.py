@@ -22,7 +22,7 @@ from broker.cli.config_entities import (
     check_for_describe,
     entities_of,
 )
-from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
+from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_credential
 from common.kafka.admin.client import AdminClient, raise_for
 from common.kafka.admin.configs import (
     ConfigEntry,
@@ -316,7 +316,7 @@ def _alter_users_and_clients(
     if len(named) < len(additions) + len(deletions):
         raise ToolFailed("Change SCRAM credentials and quotas in two commands")
     new = [
-        new_credential(MECHANISMS_BY_NAME[name], parse_fields(text), os.urandom)
+        new_credential(MECHANISMS_BY_NAME[name], parse_credential(text), os.urandom)
         for name, text in additions.items()
     ]
     alter_scram(client, user, new, [MECHANISMS_BY_NAME[name] for name in deletions])

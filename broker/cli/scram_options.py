@@ -6,6 +6,7 @@ format --add-scram` takes `SCRAM-SHA-256=[name=alice,password=secret]`, or with 
 """
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 
@@ -20,6 +21,20 @@ from common.kafka.admin.scram import SALT_BYTES, NewCredential
 
 MECHANISMS_BY_NAME = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 RandomBytes = Callable[[int], bytes]
+_PASSWORD_LAST = re.compile(
+    r"\[?(?:iterations=(?P<iterations>\d*),)?password=(?P<password>.*?)\]?", re.DOTALL
+)
+    r"\[?(?:iterations=(?P<iterations>\d*),)?password=(?P<password>.*?)\]?", re.DOTALL
+)
+"""What kafka-configs reads: a password is everything to the end, with commas and signs."""
+
+
+def parse_credential(text: str) -> dict[str, str]:
+    """Read a credential of `configs --add-config`, as kafka-configs does; raises ToolFailed."""
+    found = _PASSWORD_LAST.fullmatch(text.strip())
+    if found is None:
+        return parse_fields(text)
+    return {name: value for name, value in found.groupdict().items() if value is not None}
 
 
 def parse_fields(text: str) -> dict[str, str]:

@@ -5,7 +5,12 @@ import pytest
 from broker.cli.acl_options import add_arguments, read_options
 from broker.cli.acls import entry_lines, heading, print_acls
 from broker.cli.arguments import ToolFailed, tool_parser
-from broker.cli.scram_options import MECHANISMS_BY_NAME, new_credential, parse_fields
+from broker.cli.scram_options import (
+    MECHANISMS_BY_NAME,
+    new_credential,
+    parse_credential,
+    parse_fields,
+)
 from broker.security.acls import (
     Acl,
     AclOperation,
@@ -149,6 +154,21 @@ def test_a_scram_credential_of_its_parts() -> None:
     assert new.salted == salted_password(SCRAM_SHA_256, "s=1", new.salt, 8192)
     salted = new_credential(mechanism, parse_fields("salt=c2FsdA==,saltedpassword=AAAA"), bytes)
     assert (salted.salt, salted.salted, salted.iterations) == (b"salt", b"\0\0\0", 4096)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[iterations=4096,password=x,y=z]", {"iterations": "4096", "password": "x,y=z"}),
+        ("[password=x,iterations=8192]", {"password": "x,iterations=8192"}),
+        ("password=[a],]", {"password": "[a],"}),
+    ],
+)
+def test_the_password_of_configs_is_everything_to_the_end(
+    text: str, expected: dict[str, str]
+) -> None:
+    """kafka-configs reads them so; its users' passwords have commas."""
+    assert parse_credential(text) == expected
 
 
 @pytest.mark.parametrize(
