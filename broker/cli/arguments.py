@@ -5,6 +5,7 @@ arguments that is printed with the usage, `ToolFailed` one that is printed alone
 """
 
 import argparse
+import os
 import re
 import sys
 import textwrap
@@ -19,6 +20,13 @@ from common.kafka.admin.settings import AdminSettings
 from common.process.command_parser import odd_arguments
 
 HELP_WIDTH = 80
+VARIABLES = {
+    "--bootstrap-server": "KAFKA_BOOTSTRAP_SERVERS",
+    "--command-config": "MILLSTREAM_COMMAND_CONFIG",
+}
+"""The variables that `millstream up` prints, by the flags whose defaults they are."""
+BROKER_FLAGS = {"--bootstrap-server"}
+CONTROLLER_FLAGS = {"--bootstrap-controller", "-C"}
 SubCommands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
 
 
@@ -36,12 +44,28 @@ class ToolParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse unknown arguments here: the parser of a sub-command knows its own flags."""
         self._given = sys.argv[1:] if args is None else list(args)
+        self._take_variables(os.environ)
         found, unknown = super().parse_known_args(self._joined(self._given), namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         if odd := odd_arguments(found):
             self.error(f"Argument {odd[0]} is no UTF-8")
         return found, unknown
+
+    def _take_variables(self, environment: Mapping[str, str]) -> None:
+        """Use the variables that `millstream up` prints where their flags are not given.
+
+        The addresses of brokers do not count beside those of controllers.
+        """
+        flags = {word.partition("=")[0] for word in self._given}
+        for action in self._actions:
+            for flag in action.option_strings:
+                value = environment.get(VARIABLES.get(flag, ""))
+                if value and not (flags & CONTROLLER_FLAGS and flag in BROKER_FLAGS):
+                    action.default = value
+                    action.required = False
+                    for group in self._mutually_exclusive_groups:
+                        group.required &= action not in group._group_actions  # noqa: SLF001
 
     def _joined(self, given: Sequence[str]) -> list[str]:
         """Join a long flag with its value if that begins with one dash, as in `--shift -PT1H`.

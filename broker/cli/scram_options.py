@@ -24,8 +24,6 @@ RandomBytes = Callable[[int], bytes]
 _PASSWORD_LAST = re.compile(
     r"\[?(?:iterations=(?P<iterations>\d*),)?password=(?P<password>.*?)\]?", re.DOTALL
 )
-    r"\[?(?:iterations=(?P<iterations>\d*),)?password=(?P<password>.*?)\]?", re.DOTALL
-)
 """What kafka-configs reads: a password is everything to the end, with commas and signs."""
 
 
