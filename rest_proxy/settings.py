@@ -25,6 +25,13 @@ from common.process.command_parser import CommandParser
 from rest_proxy.endpoints import EndpointLists
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
+_OF_UP: Final = {
+    "KAFKA_BOOTSTRAP_SERVERS": "bootstrap.servers",
+    "SCHEMA_REGISTRY_URL": "schema.registry.url",
+}
+"""The variables of clients that `millstream up` prints are the weakest source of settings."""
+_ADDRESS_OF_PROXY: Final = "KAFKA_REST_URL"
+"""Where a proxy is, for its clients, as `millstream up` prints it; no setting of a proxy."""
 _CLIENT: Final = "client."
 
 
@@ -220,13 +227,14 @@ def read_settings(
     add_http_option(parser, environment)
     options: Any = parser.parse_args(arguments)
     access = _access_of(options.command_config)
-    said = {f"{_CLIENT}{name}": value for name, value in access.properties.items()}
+    said = {name: environment[each] for each, name in _OF_UP.items() if environment.get(each)}
+    said |= {f"{_CLIENT}{name}": value for name, value in access.properties.items()}
     if options.config is not None:
         said |= _read_file(options.config)
     said |= {
         name.removeprefix(_ENVIRONMENT).lower().replace("_", "."): value
         for name, value in environment.items()
-        if name.startswith(_ENVIRONMENT)
+        if name.startswith(_ENVIRONMENT) and name != _ADDRESS_OF_PROXY
     }
     for override in options.override:
         name, separator, value = override.partition("=")

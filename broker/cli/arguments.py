@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from broker.cli.admin_settings import admin_settings, read_properties
@@ -20,12 +21,12 @@ from common.kafka.admin.settings import AdminSettings
 from common.process.command_parser import odd_arguments
 
 HELP_WIDTH = 80
-VARIABLES = {
-    "--bootstrap-server": "KAFKA_BOOTSTRAP_SERVERS",
-    "--command-config": "MILLSTREAM_COMMAND_CONFIG",
+ADDRESSES_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
+OLD_FLAGS = {
+    "--zookeeper": "; Kafka 4 has no ZooKeeper: use --bootstrap-server HOST:PORT",
+    "--broker-list": "; use --bootstrap-server HOST:PORT, as since Kafka 2.5",
 }
-"""The variables that `millstream up` prints, by the flags whose defaults they are."""
-BROKER_FLAGS = {"--bootstrap-server"}
+"""Flags of old instructions, and what a message adds when a tool does not have them."""
 CONTROLLER_FLAGS = {"--bootstrap-controller", "-C"}
 SubCommands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
 
@@ -39,6 +40,13 @@ class ToolParser(argparse.ArgumentParser):
 
     usage_status = 1
     """The exit status of wrong arguments."""
+    variables: Mapping[str, str] = MappingProxyType(
+        {
+            "--bootstrap-server": ADDRESSES_VARIABLE,
+            "--command-config": "MILLSTREAM_COMMAND_CONFIG",
+        }
+    )
+    """The variables that `millstream up` prints, by the flags whose defaults they are."""
     _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -60,8 +68,9 @@ class ToolParser(argparse.ArgumentParser):
         flags = {word.partition("=")[0] for word in self._given}
         for action in self._actions:
             for flag in action.option_strings:
-                value = environment.get(VARIABLES.get(flag, ""))
-                if value and not (flags & CONTROLLER_FLAGS and flag in BROKER_FLAGS):
+                name = self.variables.get(flag, "")
+                value = environment.get(name)
+                if value and not (flags & CONTROLLER_FLAGS and name == ADDRESSES_VARIABLE):
                     action.default = value
                     action.required = False
                     for group in self._mutually_exclusive_groups:
@@ -98,8 +107,8 @@ class ToolParser(argparse.ArgumentParser):
         for argument in self._given:
             word = argument.partition("=")[0]
             if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
-                told = "" if word in message else f"; there is no {word}"
-                return told + _guess(word, flags)
+                unnamed = "" if word in message else f"; there is no {word}"
+                return unnamed + (OLD_FLAGS.get(word) or _guess(word, flags))
         return ""
 
 

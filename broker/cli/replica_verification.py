@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from broker.cli.admin_settings import admin_settings
-from broker.cli.arguments import ToolFailed, check_required, tool_parser
+from broker.cli.arguments import ADDRESSES_VARIABLE, ToolFailed, check_required, tool_parser
 from broker.cli.replica_comparison import (
     Held,
     ReplicaComparison,
@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = tool_parser(
         "replica-verification", "Validate that all replicas for a set of topics have the same data."
     )
+    parser.variables = {"--broker-list": ADDRESSES_VARIABLE}
     parser.add_argument("--broker-list", metavar="HOST:PORT,...", help="the brokers to connect to")
     parser.add_argument(
         "--fetch-size", type=int, metavar="BYTES", default=1 << 20, help="of each request"

@@ -1,7 +1,7 @@
 """Settings of a program: a dataclass, read from the command line and the environment.
 
 A field `http_port` is the option `--http-port` and the variable `MILLSTREAM_HTTP_PORT`; the
-option wins.
+option wins. The addresses that `millstream up` prints are read from its variables too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,12 @@ from common.process.command_parser import CommandParser, DefaultsHelpFormatter
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+_VARIABLES_OF_UP = {
+    "bootstrap_servers": "KAFKA_BOOTSTRAP_SERVERS",
+    "registry_url": "SCHEMA_REGISTRY_URL",
+}
 
 
 def setting(default: Any, help_text: str) -> Any:
@@ -52,7 +58,8 @@ def read_settings(
             "--" + entry.name.replace("_", "-"),
             type=type(entry.default),
             # argparse converts a default that is a string, so a wrong variable is reported too.
-            default=environment.get("MILLSTREAM_" + entry.name.upper(), entry.default),
+            default=environment.get("MILLSTREAM_" + entry.name.upper())
+            or environment.get(_VARIABLES_OF_UP.get(entry.name, ""), entry.default),
             help=entry.metadata["help"],
         )
     try:

@@ -1,6 +1,7 @@
 """The arguments of `millstream connect`: one command for each call of the REST interface."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,8 @@ from common.process.command_parser import CommandParser, add_command
 from connect.client.examples import EXAMPLES
 
 DEFAULT_URL: Final = "http://localhost:8083"
+VARIABLE: Final = "CONNECT_URL"
+"""The variable that `millstream up` prints."""
 _CONNECTOR_FILE: Final = (
     "a connector as .properties, or as .json: its configuration, or what POST /connectors takes; "
     "- is JSON on standard input"
@@ -47,9 +50,9 @@ def _command(commands: "Commands[CommandParser]", name: str, what: str) -> Comma
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url",
-        default=DEFAULT_URL,
-        help=f"a worker, any of the cluster ({DEFAULT_URL}); http://user:password@host:port when "
-        "it asks who you are",
+        default=os.environ.get(VARIABLE) or DEFAULT_URL,
+        help=f"a worker, any of the cluster ({VARIABLE}, or {DEFAULT_URL}); "
+        "http://user:password@host:port when it asks who you are",
     )
     parser.add_argument("--json", action="store_true", help="what the worker said, for programs")
 

@@ -1,7 +1,8 @@
 """The options of `millstream load`."""
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,9 +54,9 @@ def parse_options(arguments: Sequence[str]) -> Options:
         allow_abbrev=False,
     )
     parser.add_argument("--orders-url", type=_url, required=True, help="the orders service")
-    parser.add_argument("--bootstrap-servers", required=True, help="Kafka's host:port")
+    _add_address(parser, "--bootstrap-servers", "KAFKA_BOOTSTRAP_SERVERS", "Kafka's host:port")
     access.add_option(parser)
-    parser.add_argument("--registry-url", type=_url, required=True, help="the schema registry")
+    _add_address(parser, "--registry-url", "SCHEMA_REGISTRY_URL", "the schema registry", _url)
     parser.add_argument("--rate", type=_positive, default=50.0, help="highest orders per second")
     parser.add_argument("--seconds", type=_positive, default=30.0, help="the duration of the load")
     parser.add_argument(
@@ -108,6 +109,16 @@ def parse_options(arguments: Sequence[str]) -> Options:
         poison=found.poison,
         slow=found.slow,
         report=found.report,
+    )
+
+
+def _add_address(
+    parser: CommandParser, flag: str, variable: str, what: str, kind: Callable[[str], str] = str
+) -> None:
+    """Add an address whose default is a variable that `millstream up` prints."""
+    default = os.environ.get(variable)
+    parser.add_argument(
+        flag, type=kind, default=default, required=not default, help=f"{what} ({variable})"
     )
 
 

@@ -18,14 +18,16 @@ Kafka on this machine, in the background:
 """,
     "clients": """\
 Every Kafka client works. `millstream up` prints variables to export; they are also in
-~/.millstream/stacks/default/env.
+~/.millstream/stacks/default/env. Every command of millstream takes its addresses and the file of
+client settings from them: KAFKA_BOOTSTRAP_SERVERS, SCHEMA_REGISTRY_URL, CONNECT_URL and
+MILLSTREAM_COMMAND_CONFIG.
 
   kcat        echo hello | kcat -b 127.0.0.1:9092 -t greetings
   Python      Producer({"bootstrap.servers": "127.0.0.1:9092"})        # confluent-kafka
   curl        curl 127.0.0.1:8082/topics/greetings \\
                 -H 'Content-Type: application/vnd.kafka.json.v2+json' \\
                 -d '{"records": [{"value": "hello"}]}'
-  millstream    millstream console-producer, millstream console-consumer, millstream topics --list
+  millstream  millstream console-consumer --topic greetings --from-beginning
 """,
     "ports": """\
   8080  the stack's page       8082  REST proxy

@@ -1,5 +1,6 @@
 """`millstream rights`: the least rights of each program, printed or added."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -28,12 +29,20 @@ def main(arguments: Sequence[str]) -> int:
         "programs", nargs="*", metavar="PROGRAM", help=f"all by default: {', '.join(programs())}"
     )
     parser.add_argument("--add", action="store_true", help="add them to a cluster")
-    parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a broker of the cluster")
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="a broker of the cluster (KAFKA_BOOTSTRAP_SERVERS)",
+    )
     add_option(parser)
     options = parser.parse_args(arguments)
     unknown = [name for name in options.programs if name not in programs()]
     if unknown:
         parser.error(f"no program {unknown[0]}; there are {', '.join(programs())}")
+    if options.add:
+        options.bootstrap_server = options.bootstrap_server or os.environ.get(
+            "KAFKA_BOOTSTRAP_SERVERS"
+        )
     if options.add != (options.bootstrap_server is not None):
         parser.error("--add and --bootstrap-server go together")
     chosen = {f"User:{name}": programs()[name] for name in options.programs or programs()}

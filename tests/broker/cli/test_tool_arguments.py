@@ -32,6 +32,8 @@ REFUSED = [
     ),
     ("topics", f"{NOWHERE} --describe --if-exists", "--topic or --topic-id is required"),
     ("topics", "--nosuch", "unrecognized arguments: --nosuch"),
+    ("topics", "--list --zookeeper a:1", "Kafka 4 has no ZooKeeper: use --bootstrap-server"),
+    ("console-producer", "--topic t --broker-list a:1", "; use --bootstrap-server HOST:PORT"),
     ("configs", "", "exactly one action: --describe, --alter"),
     ("configs", f"{NOWHERE} --describe", "At least one entity type must be specified"),
     ("configs", "--describe --topic a", "--bootstrap-server or --bootstrap-controller must be"),
