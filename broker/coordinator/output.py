@@ -39,6 +39,31 @@ TIMELESS = Instant(0, 0)
 """The time of an input that does not depend on time."""
 
 
+class TopicRights(Protocol):
+    """Which topics the sender of a request may know about."""
+
+    @property
+    def version(self) -> int:
+        """The version of the rules: another one after every change of them."""
+        ...
+
+    def may_describe(self, topic: str) -> bool:
+        """Return whether the sender may describe a topic."""
+        ...
+
+
+class _EveryTopic:
+    """The rights where no rules are."""
+
+    version = 0
+
+    def may_describe(self, topic: str) -> bool:
+        return True
+
+
+EVERY_TOPIC: TopicRights = _EveryTopic()
+
+
 class ShardContext(NamedTuple):
     """The version and the sender of a request."""
 
@@ -46,6 +71,7 @@ class ShardContext(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     """The client's address as Kafka prints it, with a leading slash: `/127.0.0.1`."""
+    rights: TopicRights = EVERY_TOPIC
 
 
 class Waiting(NamedTuple):

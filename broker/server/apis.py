@@ -203,7 +203,10 @@ APIS: dict[ApiKey, Row] = {
         "share_state.read_share_group_state_summary",
         _share_states,
     ),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("topics.describe_topic_partitions", lambda b: (b.metadata,)),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (
+        "topics.describe_topic_partitions",
+        lambda b: (b.metadata, b.rights_of),
+    ),
 }
 
 SERVED_APIS: frozenset[ApiKey] = frozenset(APIS)

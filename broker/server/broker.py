@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from broker.config.broker_config import BrokerConfig
+from broker.coordinator.output import EVERY_TOPIC, TopicRights
 from broker.log.log_directories import LogDirectories
 from broker.log.partition_log import PartitionLog
 from broker.metadata.delta import MetadataDelta
@@ -44,6 +45,7 @@ from broker.server.coordinators.transactions import Transactions
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
+from broker.server.network.dispatch import RequestContext
 from broker.server.network.listeners import Listeners
 from broker.server.network.node_tls import TO_BROKERS
 from broker.server.quorum.quorum import Quorum
@@ -117,7 +119,9 @@ class Broker:
         self._make_partitions(loop)
         self._make_replication(loop)
         self._make_background_work(loop)
-        shard_parts = ShardParts(loop, clock, quorum, self.partitions, spared=lambda: self.spared())
+        shard_parts = ShardParts(
+            loop, clock, quorum, self.partitions, lambda: self.spared(), self.rights_of
+        )
         self.share_states = ShareStates(shard_parts, config.share_state, self.failures)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
@@ -148,6 +152,10 @@ class Broker:
             shard_parts, config.transaction, self.producer_ids, markers
         )
         self._make_shares(PersisterParts(loop, clock, quorum, connect, listener_name))
+
+    def rights_of(self, context: RequestContext) -> TopicRights:
+        """Return which topics the sender of a request may describe."""
+        return EVERY_TOPIC if self.guard is None else self.guard.topic_rights(context)
 
     def _make_shares(self, parts: PersisterParts) -> None:
         self.share_settings = ShareSettings(self.config.share_leader, self.metadata)

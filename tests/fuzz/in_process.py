@@ -8,9 +8,10 @@ import logging
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from broker.config.broker_config import BrokerConfig
@@ -59,6 +60,9 @@ STEPS_AFTER_ANSWER = 3
 """Turns of the loop for the work that a request leaves after its answer."""
 
 
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+
+
 class Finding(Exception):  # noqa: N818 - what a fuzzer finds, not an error of its own
     """A frame caused an exception, or a logged stack trace."""
 
@@ -87,13 +91,15 @@ class _LoopbackSocket(socket.socket):
 class InProcessNode:
     """One node as its own quorum; `send` raises the errors that a node logs with a stack trace."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.loop = asyncio.new_event_loop()
         self.failures: list[str] = []
         self._stacks = Stacks()
         logging.getLogger("millstream").addHandler(self._stacks)
         self.loop.set_exception_handler(self._on_loop_failure)
-        config = BrokerConfig.from_settings({**combined_settings(), "log.dir": str(folder)})
+        config = BrokerConfig.from_settings(
+            {**combined_settings(), **settings, "log.dir": str(folder)}
+        )
         self.node = Node(config, cluster_id=None)
         self.stop = Stop()
         self.loop.run_until_complete(self.node.open(self.stop))
@@ -225,13 +231,13 @@ def answer_to(frame: bytes, answers: list[bytes]) -> Any:
 
 
 @contextmanager
-def in_process_node() -> Iterator[InProcessNode]:
+def in_process_node(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[InProcessNode]:
     """Run a node in its own folder, with a quiet log: most messages are about bad frames."""
     logger = logging.getLogger("millstream")
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     with tempfile.TemporaryDirectory(prefix="millstream-fuzz-") as folder:
-        node = InProcessNode(Path(folder))
+        node = InProcessNode(Path(folder), settings)
         try:
             yield node
         finally:

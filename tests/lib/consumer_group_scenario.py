@@ -7,7 +7,7 @@
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.output import ShardContext
+from broker.coordinator.output import EVERY_TOPIC, ShardContext, TopicRights
 from broker.metadata.features import GROUP_VERSION
 from broker.metadata.image import MetadataImage
 from common.kafka.errors import ErrorCode
@@ -121,6 +121,7 @@ class Consumer:
     owned: frozenset = frozenset()
     target: frozenset | None = None
     interval_ms: int = 0
+    rights: TopicRights = EVERY_TOPIC
 
     def request(self, **changes) -> ConsumerGroupHeartbeatRequest:
         fields = {
@@ -138,7 +139,7 @@ class Consumer:
 
     def send(self, **changes):
         """Send one heartbeat, and return its answer."""
-        context = ShardContext(self.version, "client", "/127.0.0.1")
+        context = ShardContext(self.version, "client", "/127.0.0.1", self.rights)
         shard = self.scenario.shard
         return self.scenario.ask(shard.consumer_group_heartbeat, context, self.request(**changes))
 

@@ -77,7 +77,7 @@ def join_group(step: Step, token: Token, context: ShardContext, request: JoinGro
     if member is not None and member.member_id != member_id:
         take_over(step, group, member, member_id)
     has_changed = subscribe(step, group, member_id, subscription)
-    refresh(step, group, has_changed=has_changed)
+    refresh(step, group, has_changed=has_changed, rights=context.rights)
     maybe_assign(step, group)
     member = group.members[member_id]
     follow_target(step, group, member, owned_partitions(step, said))

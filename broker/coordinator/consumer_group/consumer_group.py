@@ -69,7 +69,7 @@ class ConsumerGroup:
     regex_counts: Counter[str] = field(default_factory=Counter)
 
     # Soft state: it is not in the log and starts empty after a reload.
-    seen_topics_version: int = -1  # the version of the cluster's topics at the last refresh
+    seen_versions: tuple[int, int] = (-1, -1)  # of the topics and the rules, at the last refresh
     matchings: dict[str, Matching] = field(default_factory=dict)
     new_targets: NewTargets | None = None
 

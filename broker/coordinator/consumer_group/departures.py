@@ -91,7 +91,7 @@ def remove(
         )
         erase(step, group, member)
     if not maybe_downgrade(step, group):
-        refresh(step, group, has_changed=True)
+        refresh(step, group, has_changed=True, rights=None)
 
 
 def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:

@@ -76,7 +76,7 @@ def consumer_group_heartbeat(
         take_over(step, group, member, member_id)
     before = member.current.assigned if member is not None else {}
     has_changed = subscribe(step, group, member_id, subscription)
-    refresh(step, group, has_changed=has_changed)
+    refresh(step, group, has_changed=has_changed, rights=context.rights)
     is_up_to_date = maybe_assign(step, group)
     member = group.members[member_id]
     follow_target(step, group, member, confirmed_partitions(member, request))

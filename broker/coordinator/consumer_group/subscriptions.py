@@ -15,6 +15,7 @@ from broker.coordinator.consumer_group.records import GroupEpoch, MemberMetadata
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
 from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.output import TopicRights
 
 
 class Subscribed(Protocol):
@@ -35,21 +36,29 @@ def subscribe(
     return before is None or subscription.topics != before.topics
 
 
-def refresh(step: Step, group: ConsumerGroup, *, has_changed: bool) -> None:
-    """Begin a new group epoch if the members or their topics have changed."""
-    topics_version = step.shard.topics_version
-    has_new_topics = group.seen_topics_version != topics_version
+def refresh(
+    step: Step, group: ConsumerGroup, *, has_changed: bool, rights: TopicRights | None
+) -> None:
+    """Begin a new group epoch if the members or their topics have changed.
+
+    Patterns are evaluated with the rights of the member whose request this is, as in Kafka
+    (KAFKA-18813); without them, `None`, patterns are left to the next heartbeat.
+    """
+    seen = group.seen_versions if rights is None else (step.shard.topics_version, rights.version)
+    has_new_topics = group.seen_versions != seen
     if not has_changed and not has_new_topics:
         return
     has_changed |= forget_patterns(step, group)
-    for pattern in sorted(group.regex_counts):
-        if pattern not in group.matchings and (has_new_topics or pattern not in group.regexes):
-            has_changed |= begin_to_match(step, group, pattern)
+    if rights is not None:
+        for pattern in sorted(group.regex_counts):
+            is_known = pattern in group.matchings or pattern in group.regexes
+            if has_new_topics or not is_known:
+                has_changed |= begin_to_match(step, group, pattern, rights)
     metadata_hash = compute_metadata_hash(step, group)
     if has_changed or metadata_hash != group.metadata_hash:
         write(step, GroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
         step.shard.consumer_rebalance_count += 1
-    group.seen_topics_version = topics_version
+    group.seen_versions = seen
 
 
 def compute_metadata_hash(step: Step, group: Subscribed) -> int:
@@ -73,9 +82,9 @@ def compute_metadata_hash(step: Step, group: Subscribed) -> int:
 # Patterns.
 
 
-def begin_to_match(step: Step, group: ConsumerGroup, pattern: str) -> bool:
+def begin_to_match(step: Step, group: ConsumerGroup, pattern: str, rights: TopicRights) -> bool:
     """Begin to evaluate a pattern; return True if it is evaluated and its topics have changed."""
-    matching = Matching(pattern, step.shard.image().topics.by_name)
+    matching = Matching(pattern, step.shard.image().topics.by_name, rights.may_describe)
     group.matchings[pattern] = matching
     return go_on_matching(step, group, pattern)
 
@@ -98,7 +107,7 @@ def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
 def on_matching(step: Step, group: ConsumerGroup, pattern: str) -> None:
     """Continue with a pattern that had too many topics for one turn."""
     if pattern in group.matchings and go_on_matching(step, group, pattern):
-        refresh(step, group, has_changed=True)
+        refresh(step, group, has_changed=True, rights=None)
 
 
 def forget_patterns(step: Step, group: ConsumerGroup) -> bool:

@@ -1,12 +1,13 @@
 """Puts the check of an API before its handler."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.coordinator.output import TopicRights
 from broker.security.acls import AclOperation
 from broker.security.authorizer import Requester
-from broker.server.authorization.access import CLUSTER, Access, Topics
+from broker.server.authorization.access import CLUSTER, TOPIC, Access, Topics
 from broker.server.authorization.audit import Audit
 from broker.server.authorization.rules import ImageRules, ImageTopics
 from broker.server.authorization.table import CHECKS
@@ -21,6 +22,16 @@ from common.kafka.protocol.framing import response_class
 from common.kafka.protocol.message import Message
 
 
+class _VisibleTopics(NamedTuple):
+    """The topics that a requester may describe; nothing is noted in the audit log."""
+
+    access: Access
+    version: int
+
+    def may_describe(self, topic: str) -> bool:
+        return self.access.can_see(AclOperation.DESCRIBE, TOPIC, topic)
+
+
 class Guard:
     """Puts checks before handlers; each check uses the current rules and topics."""
 
@@ -32,6 +43,11 @@ class Guard:
     def access(self, connection: Connection, api: str) -> Access:
         """Return the rights of the principal at the other end of a connection."""
         return self._access(Requester(connection.peer.principal, connection.peer.host), api)
+
+    def topic_rights(self, context: RequestContext) -> TopicRights:
+        """Return which topics the sender of a request may describe."""
+        access = self.access(context.connection, "")
+        return _VisibleTopics(access, self._rules.version)
 
     def _access(self, requester: Requester, api: str) -> Access:
         return Access(self._rules.current(), self._topics, requester, api, self._audit)

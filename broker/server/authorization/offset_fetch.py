@@ -9,7 +9,7 @@ from typing import Any
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.data import may_on_topic, topic_name
-from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide, joined
+from broker.server.authorization.verdicts import Narrowed, Refused, Verdict, divide
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -41,27 +41,48 @@ def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version:
     ]
     if not allowed:
         return Refused(OffsetFetchResponse(groups=refusals)) if refusals else None
-    request.groups = allowed
-    verdicts = [_narrow_group(access, group) for group in allowed]
-    if refusals:
-        verdicts.append(Narrowed(lambda answer: answer.groups.extend(refusals)))
-    return joined(*verdicts)
+    # Answers are in the order of the groups, and a group may be named twice. Of repeated requests
+    # for all topics of a group the handler answers one.
+    request.groups = groups = _distinct(allowed)
+    refused_topics = [_narrow_group(access, group) for group in groups]
+
+    def complete(answer: OffsetFetchResponse) -> None:
+        for group, refused, answered in zip(groups, refused_topics, answer.groups, strict=True):
+            assert group.group_id == answered.group_id
+            if group.topics is None:
+                _hide(access, answered)
+            elif answered.error_code == ErrorCode.NONE:
+                answered.topics.extend(refused)
+        answer.groups.extend(refusals)
+
+    return Narrowed(complete)
 
 
-def _narrow_group(access: Access, group: OffsetFetchRequestGroup) -> Verdict:
-    group_id = group.group_id
+def _distinct(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    seen: set[str] = set()
+    distinct = []
+    for group in groups:
+        if group.topics is None:
+            if group.group_id in seen:
+                continue
+            seen.add(group.group_id)
+        distinct.append(group)
+    return distinct
+
+
+def _narrow_group(
+    access: Access, group: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
+    """Take the denied topics from a group of the request, and return their refusals."""
     if group.topics is None:
-        return Narrowed(lambda answer: _hide(access, _answer_of(answer, group_id)))
-    allowed, denied = divide(
+        return []
+    group.topics, denied = divide(
         group.topics,
         lambda topic: may_on_topic(
             access, AclOperation.DESCRIBE, topic_name(access, topic.name, topic.topic_id)
         ),
     )
-    if not denied:
-        return None
-    group.topics = allowed
-    refusals = [
+    return [
         OffsetFetchResponseTopics(
             name=topic.name,
             topic_id=topic.topic_id,
@@ -78,17 +99,6 @@ def _narrow_group(access: Access, group: OffsetFetchRequestGroup) -> Verdict:
         )
         for topic in denied
     ]
-
-    def complete(answer: OffsetFetchResponse) -> None:
-        found = _answer_of(answer, group_id)
-        if found.error_code == ErrorCode.NONE:
-            found.topics.extend(refusals)
-
-    return Narrowed(complete)
-
-
-def _answer_of(answer: OffsetFetchResponse, group_id: str) -> OffsetFetchResponseGroup:
-    return next(group for group in answer.groups if group.group_id == group_id)
 
 
 def _hide(access: Access, answer: Any) -> None:

@@ -15,6 +15,8 @@ class ImageRules:
         self._config = config
         self._image = image
         self._seen: tuple[object, int] | None = None
+        self.version = 0
+        """How often the rules have changed."""
         self._authorizer = self._index(())
 
     def current(self) -> Authorizer:
@@ -23,6 +25,7 @@ class ImageRules:
         seen = (acls, acls.version)
         if self._seen is None or self._seen[0] is not acls or self._seen[1] != acls.version:
             self._seen = seen
+            self.version += 1
             self._authorizer = self._index(acls.values())
         return self._authorizer
 

@@ -127,23 +127,25 @@ def check_describe_share_group_offsets(
     verdict = _describe_groups(access, request, api_version)
     if isinstance(verdict, Refused):
         return verdict
-    denied: dict[str, list[DescribeShareGroupOffsetsRequestTopic]] = {}
-    for group in request.groups:
+    groups = request.groups
+    denied: list[list[DescribeShareGroupOffsetsRequestTopic]] = [[] for _ in groups]
+    for number, group in enumerate(groups):
         if group.topics is not None:
-            group.topics, denied[group.group_id] = divide(
+            group.topics, denied[number] = divide(
                 group.topics,
                 lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.topic_name),
             )
 
     def complete(answer: DescribeShareGroupOffsetsResponse) -> None:
-        for group in answer.groups:
+        # Answers are in the order of the groups, and a group may be named twice.
+        for refused, group in zip(denied, answer.groups, strict=True):
             group.topics = [
                 topic
                 for topic in group.topics
                 if access.can_see(AclOperation.DESCRIBE, TOPIC, topic.topic_name)
             ]
             if group.error_code == ErrorCode.NONE:
-                group.topics += [_not_described(each) for each in denied.get(group.group_id, ())]
+                group.topics += map(_not_described, refused)
         if isinstance(verdict, Narrowed):
             verdict.complete(answer)
 

@@ -115,8 +115,7 @@ def may_create(access: Access, name: str) -> bool:
 def check_describe_topic_partitions(
     access: Access, request: DescribeTopicPartitionsRequest, api_version: int
 ) -> Verdict:
-    """DESCRIBE on each topic; if all topics are asked for, the denied ones are left out."""
-    is_about_all = not request.topics
+    """DESCRIBE on each topic; of all topics the handler leaves out the denied ones."""
     allowed, denied = divide(
         request.topics, lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.name)
     )
@@ -131,10 +130,6 @@ def check_describe_topic_partitions(
     request.topics = allowed
 
     def complete(answer: DescribeTopicPartitionsResponse) -> None:
-        if is_about_all:
-            answer.topics = [
-                topic for topic in answer.topics if _can_describe(access, topic.name or "")
-            ]
         for topic in answer.topics:
             if topic.error_code == ErrorCode.NONE and topic.name:
                 topic.topic_authorized_operations = access.operations(TOPIC, topic.name)

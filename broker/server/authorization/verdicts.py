@@ -96,16 +96,3 @@ class OnEach:
             return Refused(self.response(**{self.answers: refusals}))
         setattr(request, self.entries, allowed)
         return Narrowed(lambda answer: getattr(answer, self.answers).extend(refusals))
-
-
-def joined(*verdicts: Verdict) -> Verdict:
-    """Return one verdict from several that shortened the same request and did not refuse it."""
-    parts = [verdict for verdict in verdicts if isinstance(verdict, Narrowed)]
-    if not parts:
-        return None
-
-    def complete(answer: Any) -> None:
-        for part in parts:
-            part.complete(answer)
-
-    return Narrowed(complete)

@@ -20,12 +20,14 @@ from functools import partial
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.coordinator.output import (
+    EVERY_TOPIC,
     Instant,
     LoadedSteps,
     Output,
     Reply,
     ShardContext,
     Token,
+    TopicRights,
     joined,
 )
 from broker.coordinator.partitioning import partition_for
@@ -101,6 +103,7 @@ class ShardParts(NamedTuple):
     partitions: Partitions
     spared: Callable[[], AbstractContextManager[None]] = nullcontext
     """A context whose new objects the garbage collector does not visit."""
+    rights_of: Callable[[RequestContext], TopicRights] = lambda context: EVERY_TOPIC
 
 
 class _Loading(NamedTuple, Generic[ShardT]):
@@ -115,7 +118,8 @@ class Shards(Generic[ShardT]):
     """Every shard of one kind that this broker owns."""
 
     def __init__(self, parts: ShardParts, kind: ShardKind[ShardT]) -> None:
-        self._loop, self._clock, self._metadata, self._partitions, self._spared = parts
+        self._loop, self._clock, self._metadata, self._partitions, self._spared = parts[:5]
+        self._rights_of = parts.rights_of
         self._kind = kind
         self._shards: dict[int, ShardT] = {}
         self._commits: dict[int, ShardCommits] = {}
@@ -282,6 +286,7 @@ class Shards(Generic[ShardT]):
             api_version=context.api_version,
             client_id=context.header.client_id or "",
             client_host=f"/{context.connection.peer.host}",
+            rights=self._rights_of(context),
         )
         self._run(number, ask(self._shards[number], asked, shard_context, self._now()))
         return asked

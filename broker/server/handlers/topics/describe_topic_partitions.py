@@ -1,7 +1,9 @@
 """DescribeTopicPartitions (key 75), version 0: topics page by page, with a cursor (KIP-966)."""
 
 from bisect import bisect_left
+from collections.abc import Callable
 
+from broker.coordinator.output import TopicRights
 from broker.metadata.image import NO_LEADER, TopicImage
 from broker.metadata.topic_names import INTERNAL_TOPICS, code_of_unknown
 from broker.server.cluster import authorized_operations
@@ -25,13 +27,21 @@ MAX_PARTITIONS_PER_PAGE = 2_000  # max.request.partition.size.limit
 class DescribeTopicPartitions:
     """Describes topics as the metadata has them."""
 
-    def __init__(self, metadata: ClusterMetadata) -> None:
+    def __init__(
+        self, metadata: ClusterMetadata, rights_of: Callable[[RequestContext], TopicRights]
+    ) -> None:
         self._metadata = metadata
+        self._rights_of = rights_of
 
     def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> Steps[Answer]:
-        """Describe topics in the order of their names, from the cursor, up to a page."""
+        """Describe topics in the order of their names, from the cursor, up to a page.
+
+        The cursor of the next page names a topic: so of all topics only those count that the
+        client may describe. The check before has looked at topics that are named.
+        """
+        rights = self._rights_of(context)
         by_name = self._metadata.image.topics.by_name
         asked = {topic.name for topic in request.topics}
         cursor = request.cursor or Cursor(topic_name="", partition_index=0)
@@ -44,6 +54,8 @@ class DescribeTopicPartitions:
         for number, name in enumerate(names[start:], 1):
             if not number % ITEMS_PER_STEP:
                 yield None
+            if not asked and not rights.may_describe(name):
+                continue
             first_partition = cursor.partition_index if name == cursor.topic_name else 0
             image = by_name.get(name)
             if image is None:

@@ -321,6 +321,63 @@ def test_a_pattern_stands_for_topics_as_they_come(world):
     assert world.consumer_group.regexes == {}
 
 
+class Rules:
+    """Rights on the topics that `names` has."""
+
+    def __init__(self, *names):
+        self.names, self.version = names, 1
+
+    def allow(self, *names):
+        self.names, self.version = names, self.version + 1
+
+    def may_describe(self, topic):
+        return topic in self.names
+
+
+def test_a_pattern_stands_only_for_topics_that_the_member_may_describe(world):
+    world.topics(secret=1)
+    rules = Rules("orders")
+    consumer = world.consumer(regex=".*", rights=rules)
+    consumer.beat()
+    assert {topic for topic, _ in consumer.partitions} == {"orders"}
+    world.topics(**{"other-secret": 1})
+    consumer.beat()
+    assert {topic for topic, _ in consumer.partitions} == {"orders"}
+    rules.allow("orders", "other-secret")
+    consumer.beat()
+    assert {topic for topic, _ in consumer.partitions} == {"orders", "other-secret"}
+    rules.allow("other-secret")
+    consumer.beat()
+    world.settle(consumer)
+    assert {topic for topic, _ in consumer.partitions} == {"other-secret"}
+
+
+def test_a_member_that_leaves_has_no_pattern_evaluated_without_rights(world):
+    rules = Rules("orders")
+    stays, goes = (world.consumer(regex=".*", rights=rules) for _ in range(2))
+    world.settle(stays, goes)
+    world.topics(secret=1)
+    goes.leave()
+    world.settle(stays)
+    assert {topic for topic, _ in stays.partitions} == {"orders"}
+    rules.allow("orders", "secret")
+    world.settle(stays)
+    assert {topic for topic, _ in stays.partitions} == {"orders", "secret"}
+
+
+def test_topics_that_come_while_a_pattern_is_looked_at_are_matched_too(world):
+    world.topics(**{f"topic-{index}": 1 for index in range(2_500)})
+    consumer = world.consumer(regex="topic-.*")
+    consumer.beat()
+    assert world.consumer_group.matchings
+    world.topics(**{"topic-late": 1})
+    consumer.beat()
+    for _ in range(5):
+        world.advance(10)
+        consumer.beat()
+    assert ("topic-late", 0) in consumer.partitions
+
+
 def test_a_pattern_over_very_many_topics_is_looked_at_in_pieces(world):
     world.topics(**{f"topic-{index}": 1 for index in range(2_500)})
     consumer = world.consumer(regex="topic-.*9")

@@ -24,6 +24,7 @@ from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.framing import request_class, response_class
 from common.kafka.protocol.message import Message, Struct
+from common.kafka.protocol.messages import describe_share_group_offsets, offset_fetch
 from common.kafka.protocol.structs import encode_struct
 from tests.lib.protocol_messages import sample
 
@@ -289,6 +290,63 @@ def test_offset_fetch_answers_what_is_allowed_and_what_is_not() -> None:
     answer.groups[0].error_code = 0
     verdict.complete(answer)
     assert [topic.name for topic in answer.groups[0].topics] == [NAME, NAME, "other"]
+
+
+def test_a_group_that_is_named_twice_hides_the_same_topics_in_both_answers() -> None:
+    messages = offset_fetch
+    rights = access((G, "g", D), (T, "open", D))
+    named = messages.OffsetFetchRequestGroup(
+        group_id="g",
+        topics=[
+            messages.OffsetFetchRequestTopics(name=name, partition_indexes=[0])
+            for name in ("open", "secret")
+        ],
+    )
+    everything = [messages.OffsetFetchRequestGroup(group_id="g", topics=None) for _ in range(2)]
+    request = messages.OffsetFetchRequest(groups=[named, *everything])
+    verdict = CHECKS[ApiKey.OFFSET_FETCH](rights, request, 8)
+    assert isinstance(verdict, Narrowed)
+
+    def found(*names: str) -> offset_fetch.OffsetFetchResponseGroup:
+        return messages.OffsetFetchResponseGroup(
+            group_id="g", topics=[messages.OffsetFetchResponseTopics(name=name) for name in names]
+        )
+
+    answer = messages.OffsetFetchResponse(groups=[found("open"), found("open", "secret")])
+    verdict.complete(answer)
+    assert [[topic.name for topic in group.topics] for group in answer.groups] == [
+        ["open", "secret"],
+        ["open"],
+    ]
+    (refusal,) = answer.groups[0].topics[1].partitions
+    assert refusal.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_share_group_that_is_named_twice_gets_the_refusals_of_each_request() -> None:
+    messages = describe_share_group_offsets
+    rights = access((G, "g", D), (T, "open", D))
+    asked = [
+        messages.DescribeShareGroupOffsetsRequestGroup(
+            group_id="g",
+            topics=[
+                messages.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=[0])
+                for name in names
+            ],
+        )
+        for names in (["secret"], ["open"])
+    ]
+    request = messages.DescribeShareGroupOffsetsRequest(groups=asked)
+    verdict = CHECKS[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS](rights, request, 1)
+    assert isinstance(verdict, Narrowed)
+    topic = messages.DescribeShareGroupOffsetsResponseTopic(topic_name="open")
+    answers = [
+        messages.DescribeShareGroupOffsetsResponseGroup(group_id="g", topics=topics)
+        for topics in ([], [topic])
+    ]
+    answer = messages.DescribeShareGroupOffsetsResponse(groups=answers)
+    verdict.complete(answer)
+    names = [[topic.topic_name for topic in group.topics] for group in answer.groups]
+    assert names == [["secret"], ["open"]]
 
 
 def with_names(value: Any, name: str) -> Any:
