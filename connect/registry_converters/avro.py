@@ -8,21 +8,18 @@ from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
+from connect.outcomes import Outcomes
 from connect.registry_converters import outcomes
 from connect.registry_converters.avro_data import from_avro, readable, to_avro
 from connect.registry_converters.avro_schema import AvroForms, avro_of, connect_of
 from connect.registry_converters.registry import (
     Chosen,
-    Registry,
     framed,
-    keeps_nulls,
     registry_config,
     unframed,
 )
+from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
-    ConfigDef,
-    ConfigValue,
-    Converter,
     DataException,
     Headers,
     Importance,
@@ -44,29 +41,15 @@ _CONFIG: Final = (
 _MAX_SCHEMAS: Final = 1000
 
 
-class AvroConverter(Converter):
+class AvroConverter(RegistryConverter):
     """Owns the caches of translated schemas; each schema is translated once."""
 
     kafka_class = "io.confluent.connect.avro.AvroConverter"
 
-    @classmethod
-    def version(cls) -> str:
-        return "1.0"
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
-
-    @classmethod
-    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
-        return outcomes.validated(outcomes.AVRO, _CONFIG, settings)
+    outcomes = Outcomes("Confluent's AvroConverter", _CONFIG, outcomes.AVRO)
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
-        outcomes.require(outcomes.AVRO, configs)
-        part = "key" if is_key else "value"
-        settings = _CONFIG.parse({**configs, "converter.type": part})
-        self._registry = Registry(settings)
-        self._keeps_nulls = keeps_nulls(settings)
+        settings = self._connect(configs, is_key)
         self._forms = AvroForms(
             is_enhanced=settings["enhanced.avro.schema.support"],
             has_meta_data=settings["connect.meta.data"],
@@ -74,9 +57,6 @@ class AvroConverter(Converter):
         self._written = lru_cache(_MAX_SCHEMAS)(partial(_written, self._forms))
         self._chosen = lru_cache(_MAX_SCHEMAS)(_written_with)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
-
-    def close(self) -> None:
-        self._registry.close()
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS

@@ -8,20 +8,17 @@ from typing import Any, Final
 from connect.converters.json_readers import JsonReaders
 from connect.converters.json_text import EXACT, read, text_of
 from connect.converters.json_writers import JsonWriters
+from connect.outcomes import Outcomes
 from connect.registry_converters import outcomes
 from connect.registry_converters.json_schema_form import connect_of_json, json_schema_of
 from connect.registry_converters.registry import (
     Chosen,
-    Registry,
     framed,
-    keeps_nulls,
     registry_config,
     unframed,
 )
+from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
-    ConfigDef,
-    ConfigValue,
-    Converter,
     DataException,
     Headers,
     Importance,
@@ -44,39 +41,23 @@ _CONFIG: Final = registry_config().define(
 _MAX_SCHEMAS: Final = 1000
 
 
-class JsonSchemaConverter(Converter):
+class JsonSchemaConverter(RegistryConverter):
     """Owns the caches of translated schemas; each schema is translated once."""
 
     kafka_class = "io.confluent.connect.json.JsonSchemaConverter"
 
-    @classmethod
-    def version(cls) -> str:
-        return "1.0"
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
-
-    @classmethod
-    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
-        return outcomes.validated(outcomes.JSON_SCHEMA, _CONFIG, settings)
+    outcomes = Outcomes("Confluent's JsonSchemaConverter", _CONFIG, outcomes.JSON_SCHEMA)
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
-        outcomes.require(outcomes.JSON_SCHEMA, configs)
-        part = "key" if is_key else "value"
-        settings = _CONFIG.parse({**configs, "converter.type": part})
-        self._registry = Registry(settings)
+        settings = self._connect(configs, is_key)
         self._is_numeric: bool = settings["decimal.format"].upper() == "NUMERIC"
         self._writers = JsonWriters(
-            is_decimal_numeric=self._is_numeric, is_null_replaced=not keeps_nulls(settings)
+            is_decimal_numeric=self._is_numeric, is_null_replaced=not self._keeps_nulls
         )
         self._readers = JsonReaders(is_null_replaced=False)
         self._chosen = lru_cache(_MAX_SCHEMAS)(_checking)
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
-
-    def close(self) -> None:
-        self._registry.close()
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS

@@ -10,19 +10,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from connect.outcomes import Outcomes
 from connect.registry_converters import outcomes
 from connect.registry_converters.registry import (
     Chosen,
-    Registry,
     framed,
-    keeps_nulls,
     registry_config,
     unframed,
 )
+from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
-    ConfigDef,
-    ConfigValue,
-    Converter,
     DataException,
     Headers,
     Importance,
@@ -46,7 +43,7 @@ _MAX_PLACES: Final = 50
 _MORE: Final = 0x80
 
 
-class ProtobufConverter(Converter):
+class ProtobufConverter(RegistryConverter):
     """Owns the caches of translated schemas; each schema is translated once.
 
     Protobuf's own library is imported when the first converter is configured.
@@ -54,31 +51,14 @@ class ProtobufConverter(Converter):
 
     kafka_class = "io.confluent.connect.protobuf.ProtobufConverter"
 
-    @classmethod
-    def version(cls) -> str:
-        return "1.0"
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
-
-    @classmethod
-    def validate(cls, settings: Mapping[str, str]) -> dict[str, ConfigValue]:
-        return outcomes.validated(outcomes.PROTOBUF, _CONFIG, settings)
+    outcomes = Outcomes("Confluent's ProtobufConverter", _CONFIG, outcomes.PROTOBUF)
 
     def configure(self, configs: Mapping[str, Any], is_key: bool) -> None:
-        outcomes.require(outcomes.PROTOBUF, configs)
-        part = "key" if is_key else "value"
-        settings = _CONFIG.parse({**configs, "converter.type": part})
-        self._registry = Registry(settings, written_as="serialized")
-        self._keeps_nulls = keeps_nulls(settings)
+        settings = self._connect(configs, is_key, written_as="serialized")
         self._chosen = lru_cache(_MAX_SCHEMAS)(_place_in)
         self._has_optional: bool = settings["optional.for.nullables"]
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
-
-    def close(self) -> None:
-        self._registry.close()
 
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS

@@ -11,8 +11,6 @@ from millstream.connect.config.validators import (
     ValidList,
 )
 
-VERSION: Final = "1.0"
-
 
 def indices_of(pairs: list[str]) -> dict[str, str]:
     """Return the index of each topic that the setting names; raise ConfigException."""

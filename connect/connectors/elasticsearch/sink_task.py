@@ -19,7 +19,8 @@ from connect.connectors.elasticsearch.documents import (
     mapping_of,
     missing_in,
 )
-from connect.connectors.elasticsearch.settings import CONFIG, VERSION
+from connect.connectors.elasticsearch.settings import CONFIG
+from connect.connectors.original import VERSION
 from millstream.connect import (
     ConnectException,
     DataException,

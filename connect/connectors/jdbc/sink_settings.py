@@ -7,7 +7,6 @@ from millstream.connect import ConfigDef, Importance
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import NonEmptyString, Range, ValidString
 
-VERSION: Final = "1.0"
 KAFKA_COLUMNS: Final = ("__connect_topic", "__connect_partition", "__connect_offset")
 SINK_CONFIG: Final = (
     with_connection_settings(ConfigDef())

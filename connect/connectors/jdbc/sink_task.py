@@ -17,8 +17,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from connect.connectors.jdbc.connection import engine_of
 from connect.connectors.jdbc.failures import is_of_row, may_pass, said_by
 from connect.connectors.jdbc.rows import Row, row_of
-from connect.connectors.jdbc.sink_settings import SINK_CONFIG, VERSION
+from connect.connectors.jdbc.sink_settings import SINK_CONFIG
 from connect.connectors.jdbc.tables import Tables
+from connect.connectors.original import VERSION
 from millstream.connect import ConnectException, RetriableException, SinkRecord, SinkTask
 from millstream.connect.connectors import Settings
 

@@ -3,24 +3,10 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connect.connectors.jdbc.connection import address_mistake, engine_of
 from connect.connectors.jdbc.outcomes import SOURCE
-from connect.connectors.jdbc.table_lists import list_mistake, tables_in
-from millstream.connect import (
-    ConfigDef,
-    ConfigException,
-    ConfigValue,
-    ConnectException,
-    ExactlyOnceSupport,
-    SourceConnector,
-    SourceTask,
-)
-from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
-
-if TYPE_CHECKING:
-    pass
 from connect.connectors.jdbc.source_settings import (
     BOTH,
     BULK,
@@ -28,47 +14,36 @@ from connect.connectors.jdbc.source_settings import (
     SOURCE_CONFIG,
     TABLES,
     TIMESTAMP,
-    VERSION,
     joined,
     query_in,
 )
+from connect.connectors.jdbc.table_lists import list_mistake, tables_in
+from connect.connectors.original import OriginalConnector
+from millstream.connect import (
+    ConnectException,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourceTask,
+)
+from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 
 log = logging.getLogger(__name__)
 
 
-class JdbcSourceConnector(SourceConnector):
+class JdbcSourceConnector(OriginalConnector, SourceConnector):
     """Owns the list of tables; a thread checks whether the list has changed."""
 
     kafka_class = "io.confluent.connect.jdbc.JdbcSourceConnector"
 
-    @classmethod
-    def version(cls) -> str:
-        return VERSION
+    outcomes = SOURCE
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return SOURCE_CONFIG
-
-    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = SOURCE.refuse(settings, super().validate(settings))
-        try:
-            wrong = mistake_in(SOURCE_CONFIG.parse(settings))
-        except ConfigException:
-            # Errors of single settings are in the list already.
-            return values
-        if wrong is not None:
-            values[wrong[0]].error_messages.append(wrong[1])
-        return values
+    @staticmethod
+    def mistakes(settings: Settings, parsed: Mapping[str, Any]) -> Mapping[str, str]:
+        return dict([wrong] if (wrong := mistake_in(parsed)) else [])
 
     def start(self, settings: Settings) -> None:
         super().start(settings)
-        SOURCE.require(settings)
-        for sentence in (*SOURCE.warnings(settings), *SOURCE.unknown(settings, SOURCE_CONFIG)):
-            log.warning("setting has no effect: %s", sentence)
         self._parsed = SOURCE_CONFIG.parse(settings)
-        wrong = mistake_in(self._parsed)
-        if wrong is not None:
-            raise ConfigException(f"{wrong[0]}: {wrong[1]}")
         self._stopping = threading.Event()
         self._engine = engine_of(self._parsed)
         self._tables = [] if query_in(self._parsed) else self._found_tables()

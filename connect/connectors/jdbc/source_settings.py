@@ -17,7 +17,6 @@ from millstream.connect.config.validators import (
 BULK, INCREMENTING, TIMESTAMP = "bulk", "incrementing", "timestamp"
 BOTH: Final = "timestamp+incrementing"
 _NAME: Final = re.compile(r"((?:\\.|[^\\,])*)(?:,|$)", re.DOTALL)
-VERSION: Final = "1.0"
 TABLES: Final = "tables"
 
 GRANULARITIES: Final = (

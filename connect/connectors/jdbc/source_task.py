@@ -28,7 +28,6 @@ from connect.connectors.jdbc.source_settings import (
     SOURCE_CONFIG,
     TABLES,
     TIMESTAMP,
-    VERSION,
     query_in,
     separated,
 )
@@ -40,6 +39,7 @@ from connect.connectors.jdbc.table_schemas import (
     mark_row_id,
 )
 from connect.connectors.jdbc.zones import moment_at, wall_at, zone_of
+from connect.connectors.original import VERSION
 from millstream.connect import (
     ConnectException,
     DataException,

@@ -1,15 +1,10 @@
-"""The outcome of each setting of Confluent's S3 sink."""
+"""The settings of Confluent's S3 sink that ours does not have."""
 
 from typing import Final
 
-from connect.outcomes import Outcomes, refused, same, warned
+from connect.connectors.object_store.settings import CONFIG
+from connect.outcomes import Outcomes, refused, warned
 
-_TEST: Final = "test_object_store.py::"
-_TIMES: Final = "test_folders_of_times.py::"
-_SERVER: Final = _TEST + "test_a_real_server_that_speaks_s3"
-_FOLDERS: Final = _TIMES + "test_the_zone_and_the_time_that_count_are_the_users"
-_FULL: Final = _TEST + "test_files_are_full_or_of_another_schema_and_offsets_behind_them"
-_AGAIN: Final = _TEST + "test_what_is_read_again_falls_into_the_same_files"
 _NO_ENCRYPTION: Final = "all objects have the encryption that the bucket is configured with."
 _NO_TAGS: Final = "tags are not supported."
 _CREDENTIALS: Final = "the access key and secret come from settings or the environment."
@@ -20,32 +15,7 @@ _CHAIN: Final = "com.amazonaws.auth.defaultawscredentialsproviderchain"
 
 OUTCOMES: Final = Outcomes(
     "Confluent's S3 sink",
-    same(_SERVER, "store.url", "s3.bucket.name", "s3.region", "aws.access.key.id",
-         "aws.secret.access.key", "topics.dir"),
-    same(_TEST + "test_json_lines_and_avro_files", "format.class"),
-    same(_FULL, "flush.size", "filename.offset.zero.pad.width"),
-    same(_AGAIN, "rotate.interval.ms", sentence="Without a partitioner by time the records' "
-         "timestamps count; Confluent's sink ignores the setting in that case."),
-    same(_TIMES + "test_files_end_by_the_clock_of_the_zone", "rotate.schedule.interval.ms"),
-    same(_TEST + "test_folders_by_day_by_hour_and_by_field", "partitioner.class",
-         "partition.field.name", sentence="A slash in a field is written as %2F, so it does "
-         "not create another folder."),
-    same(_TIMES + "test_every_hour_of_nine_years_has_the_folder_of_the_original",
-         "path.format", "partition.duration.ms"),
-    same(_FOLDERS, "timezone", "timestamp.extractor", "timestamp.field"),
-    same(_TIMES + "test_what_has_no_folders_is_refused_when_it_is_configured", "locale",
-         sentence="Months and days are English; other languages need a pattern with numbers only."),
-    same(_TEST + "test_a_struct_without_fields_is_in_files_that_can_hold_it",
-         "avro.codec", "s3.compression.type", "s3.compression.level"),
-    same(_TEST + "test_files_say_of_schemas_what_the_settings_say",
-         "enhanced.avro.schema.support", "connect.meta.data", "json.decimal.format",
-         "parquet.codec"),
-    same(_TEST + "test_bytes_are_written_as_they_are", "format.bytearray.extension",
-         "format.bytearray.separator"),
-    same(_TEST + "test_tombstones_are_ignored_or_fail_and_maps_are_no_parquet",
-         "behavior.on.null.values", sentence="`write` is refused: files contain only values."),
-    same(_TEST + "test_records_without_a_value_are_ignored_and_reported",
-         "report.null.values.to.dlq"),
+    CONFIG,
     refused("storage.class", "only S3 and compatible stores are supported.", "",
             "io.confluent.connect.s3.storage.s3storage", "s3storage"),
     refused("directory.delim", "the separator of folders is /.", "", "/"),

@@ -6,7 +6,6 @@ from millstream.connect import ConfigDef, Importance
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import LambdaValidator, NonEmptyString, Range, ValidString
 
-VERSION: Final = "1.0"
 FORMATS: Final = ("ParquetFormat", "AvroFormat", "JsonFormat", "ByteArrayFormat")
 PARTITIONERS: Final = (
     "DefaultPartitioner",

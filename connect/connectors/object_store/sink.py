@@ -1,72 +1,32 @@
 """ObjectStoreSink: the connector, which passes its settings to its tasks."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from connect.connectors.object_store.files import FileSettings
 from connect.connectors.object_store.outcomes import OUTCOMES
-from connect.connectors.object_store.settings import CONFIG, VERSION, short
+from connect.connectors.object_store.settings import short
+from connect.connectors.original import OriginalSinkConnector
 from connect.local_files import allowed_path
-from millstream.connect import (
-    ConfigDef,
-    ConfigException,
-    ConfigValue,
-    SinkConnector,
-    SinkTask,
-    TopicPartition,
-)
+from millstream.connect import ConfigException, SinkTask
 from millstream.connect.connectors import Settings
 
-log = logging.getLogger(__name__)
 
-
-class ObjectStoreSinkConnector(SinkConnector):
-    """Gives every task the same settings: the group divides the partitions among them."""
+class ObjectStoreSinkConnector(OriginalSinkConnector):
+    """Writes files into a bucket, or into a folder."""
 
     kafka_class = "io.confluent.connect.s3.S3SinkConnector"
+    outcomes = OUTCOMES
 
-    @classmethod
-    def version(cls) -> str:
-        return VERSION
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = OUTCOMES.refuse(settings, super().validate(settings))
-        try:
-            wrong = mistake_in(CONFIG.parse(settings))
-        except ConfigException:
-            # Errors of single settings are in the list already.
-            return values
-        if wrong is not None:
-            values[wrong[0]].error_messages.append(wrong[1])
-        return values
-
-    def start(self, settings: Settings) -> None:
-        wrong = mistake_in(CONFIG.parse(settings))
-        if wrong is not None:
-            raise ConfigException(f"{wrong[0]}: {wrong[1]}")
-        OUTCOMES.require(settings)
-        for warning in OUTCOMES.warnings(settings):
-            log.warning(warning)
-        super().start(settings)
+    @staticmethod
+    def mistakes(settings: Settings, parsed: Mapping[str, Any]) -> Mapping[str, str]:
+        return dict([wrong] if (wrong := mistake_in(parsed)) else [])
 
     def task_class(self) -> type[SinkTask]:
         from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
 
         return ObjectStoreSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[Settings]:
-        return [self.settings] * max_tasks
-
-    def alter_offsets(
-        self, settings: Settings, offsets: Mapping[TopicPartition, int | None]
-    ) -> bool:
-        return True
 
 
 def mistake_in(parsed: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -11,9 +11,10 @@ from dataclasses import replace
 from connect.clock import timestamp_ms
 from connect.connectors.object_store.files import File, FileSettings, PartitionFiles
 from connect.connectors.object_store.formats import format_of
-from connect.connectors.object_store.settings import CONFIG, VERSION
+from connect.connectors.object_store.settings import CONFIG
 from connect.connectors.object_store.store import Store
 from connect.connectors.object_store.times import next_end_ms, zone_in
+from connect.connectors.original import VERSION
 from millstream.connect import (
     DataException,
     RetriableException,

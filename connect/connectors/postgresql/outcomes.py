@@ -1,15 +1,10 @@
-"""The outcome of each setting of Debezium's PostgreSQL connector."""
+"""The settings of Debezium's PostgreSQL connector that ours does not have."""
 
 from typing import Final
 
-from connect.outcomes import Outcomes, refused, same, warned
+from connect.connectors.postgresql.settings import CONFIG
+from connect.outcomes import Outcomes, refused, warned
 
-_CDC: Final = "test_postgresql_source.py::"
-_CHOSEN: Final = "test_postgresql_selection.py::"
-_KEYS: Final = "test_postgresql_keys.py::"
-_VALUES: Final = "test_postgresql_values.py::"
-_PUBLISHED: Final = "test_postgresql_publication.py::"
-_MORE: Final = "test_postgresql_settings.py::"
 _NO_SIGNALS: Final = "signals, and snapshots on request, are not supported."
 _NO_JAVA: Final = "it names a Java class."
 _WHEN: Final = "it controls the timing of attempts, and does not change any record."
@@ -19,54 +14,11 @@ _TYPES_OF_SOURCE: Final = "schemas do not contain the types of columns."
 _METADATA: Final = "records about transactions are not supported."
 _LINEAGE: Final = "it reports to another service and changes no record."
 
-TABLE: Final = Outcomes(
+OUTCOMES: Final = Outcomes(
     "Debezium's PostgreSQL connector",
-    same(_CDC + "test_a_snapshot_and_then_every_change",
-         "database.hostname", "database.port", "database.user", "database.dbname", "slot.name",
-         "publication.name", "topic.prefix", "tombstones.on.delete", "max.batch.size",
-         "poll.interval.ms"),
+    CONFIG,
     refused("plugin.name", "changes are read with pgoutput, which every server has: give "
             "pgoutput.", "pgoutput", ""),
-    same(_MORE + "test_how_the_server_is_reached",
-         "database.password", "database.sslmode", "database.sslcert", "database.sslkey",
-         "database.sslpassword", "database.sslrootcert", sentence="Files are PEM, as for libpq."),
-    same(_MORE + "test_statements_that_a_connection_begins_with", "database.initial.statements"),
-    same(_CHOSEN + "test_what_the_lists_leave_out_is_neither_read_nor_followed",
-         "schema.include.list", "schema.exclude.list", "table.include.list", "table.exclude.list",
-         "column.include.list", "column.exclude.list",
-         sentence="The syntax is RE2's, without look-ahead and back-references."),
-    same(_KEYS + "test_the_key_is_what_message_key_columns_says", "message.key.columns"),
-    same(_CHOSEN + "test_texts_are_masked",
-         "column.truncate.to.*.chars", "column.mask.with.*.chars",
-         "column.mask.hash.*.with.salt.*", "column.mask.hash.v2.*.with.salt.*"),
-    same(_VALUES + "test_numbers_in_each_mode", "decimal.handling.mode", "money.fraction.digits"),
-    same(_VALUES + "test_clocks_in_each_mode", "time.precision.mode",
-         sentence="`structured` is refused."),
-    same(_VALUES + "test_intervals_hstores_and_bytes_in_each_mode",
-         "interval.handling.mode", "hstore.handling.mode", "binary.handling.mode"),
-    same(_VALUES + "test_types_that_the_mapping_does_not_know", "include.unknown.datatypes",
-         sentence="With false the value is a string, while Debezium omits the column."),
-    same(_VALUES + "test_a_large_value_that_an_update_left_alone",
-         "unavailable.value.placeholder"),
-    same(_MORE + "test_names_that_are_no_names_of_topics_or_of_avro",
-         "schema.name.adjustment.mode", "field.name.adjustment.mode", "topic.delimiter"),
-    same(_PUBLISHED + "test_each_mode_without_a_publication", "publication.autocreate.mode",
-         sentence="filtered adds tables but removes none: another connector may need them."),
-    same(_PUBLISHED + "test_partitions_come_under_one_name_in_snapshot_and_log",
-         "publish.via.partition.root"),
-    same(_MORE + "test_modes_of_the_snapshot", "snapshot.mode",
-         sentence="`configuration_based` and `custom` are refused."),
-    same(_MORE + "test_a_snapshot_of_some_tables_and_of_some_rows",
-         "snapshot.include.collection.list", "snapshot.select.statement.overrides",
-         "snapshot.select.statement.overrides.*"),
-    same(_MORE + "test_operations_that_are_skipped",
-         "skipped.operations", "skip.messages.without.change"),
-    same(_MORE + "test_heartbeats", "heartbeat.interval.ms", "heartbeat.action.query",
-         "topic.heartbeat.prefix", "topic.heartbeat.name"),
-    same(_MORE + "test_a_change_that_cannot_be_told", "event.processing.failure.handling.mode"),
-    same(_MORE + "test_a_replica_identity_is_set", "replica.identity.autoset.values"),
-    same(_MORE + "test_more_tables_than_allowed",
-         "guardrail.collections.max", "guardrail.collections.limit.action"),
     # Names from earlier versions of Debezium. If they were ignored, excluded data would pass.
     *(refused(f"{kind}.{word}", f"the name is {kind}.{new}.list.", "")
       for kind in ("schema", "table", "column")
@@ -145,4 +97,7 @@ TABLE: Final = Outcomes(
     warned("it is for the metrics of Debezium; the worker's are on /metrics.", "custom.metric.tags",
            "statistics.metrics.enabled"),
     warned(_LINEAGE, "openlineage.integration.*"),
+    families=("column.truncate.to.*.chars", "column.mask.with.*.chars",
+              "column.mask.hash.*.with.salt.*", "column.mask.hash.v2.*.with.salt.*",
+              "snapshot.select.statement.overrides.*"),
 )  # fmt: skip

@@ -18,7 +18,6 @@ from millstream.connect.config.validators import (
 )
 from millstream.connect.errors import ConfigException
 
-VERSION: Final = "1.0"
 OVERRIDE: Final = "snapshot.select.statement.overrides"
 
 

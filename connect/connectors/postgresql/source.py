@@ -1,14 +1,11 @@
-"""PostgresSource: the connector, which validates settings and has a single task."""
+"""PostgresSource: the connector, which has a single task."""
 
-import logging
 from collections.abc import Sequence
 
-from connect.connectors.postgresql.outcomes import TABLE
-from connect.connectors.postgresql.settings import CONFIG, VERSION, mistakes_in
+from connect.connectors.original import OriginalConnector
+from connect.connectors.postgresql.outcomes import OUTCOMES
+from connect.connectors.postgresql.settings import mistakes_in
 from millstream.connect import (
-    ConfigDef,
-    ConfigException,
-    ConfigValue,
     ConnectException,
     ExactlyOnceSupport,
     SourceConnector,
@@ -16,41 +13,14 @@ from millstream.connect import (
 )
 from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 
-log = logging.getLogger(__name__)
 
-
-class PostgresSourceConnector(SourceConnector):
+class PostgresSourceConnector(OriginalConnector, SourceConnector):
     """Has one task, because a slot has one reader."""
 
     kafka_class = "io.debezium.connector.postgresql.PostgresConnector"
 
-    @classmethod
-    def version(cls) -> str:
-        return VERSION
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def validate(self, settings: Settings) -> dict[str, ConfigValue]:
-        values = TABLE.refuse(settings, super().validate(settings))
-        try:
-            parsed = CONFIG.parse(settings)
-        except ConfigException:
-            # Errors of single settings are in the list already.
-            return values
-        for name, sentence in mistakes_in(settings, parsed).items():
-            values.setdefault(name, ConfigValue(name, settings.get(name)))
-            values[name].error_messages.append(sentence)
-        return values
-
-    def start(self, settings: Settings) -> None:
-        TABLE.require(settings)
-        if wrong := mistakes_in(settings, CONFIG.parse(settings)):
-            raise ConfigException(" ".join(f"{name}: {said}" for name, said in wrong.items()))
-        for sentence in (*TABLE.warnings(settings), *TABLE.unknown(settings, CONFIG)):
-            log.warning("setting has no effect: %s", sentence)
-        super().start(settings)
+    outcomes = OUTCOMES
+    mistakes = staticmethod(mistakes_in)
 
     def changed_by_reading(self, settings: Settings) -> str | None:
         del settings

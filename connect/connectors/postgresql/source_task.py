@@ -20,6 +20,7 @@ from typing import Any, Final
 import psycopg
 
 from connect.clock import now_ms, timestamp_ms
+from connect.connectors.original import VERSION
 from connect.connectors.postgresql import snapshot
 from connect.connectors.postgresql.capture import Capture
 from connect.connectors.postgresql.catalog import TableInfo
@@ -28,7 +29,7 @@ from connect.connectors.postgresql.heartbeat import Heartbeat
 from connect.connectors.postgresql.log_reader import LogReader, Refusals
 from connect.connectors.postgresql.publication import Publication
 from connect.connectors.postgresql.server import Slot, connected
-from connect.connectors.postgresql.settings import CONFIG, VERSION
+from connect.connectors.postgresql.settings import CONFIG
 from millstream.connect import (
     ConnectException,
     DataException,

@@ -1,105 +1,167 @@
 """Every setting that the original of a connector documents has an outcome, and a page tells it.
 
 `original_settings/` has the names of the originals' settings, one a line, from their public
-documentation. After a change of a table: `REWRITE=1 pytest
-tests/connect/connectors/test_setting_outcomes.py`.
+documentation. What a setting does as in the original has `= FILE::TEST` behind its name, the test
+that shows it, and perhaps a sentence. Every other setting has a row in the connector's table. After
+a change: `REWRITE=1 pytest tests/connect/connectors/test_setting_outcomes.py`.
 """
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 from connect.connectors.elasticsearch.outcomes import OUTCOMES as ELASTICSEARCH
 from connect.connectors.jdbc.outcomes import SINK, SOURCE
 from connect.connectors.object_store.outcomes import OUTCOMES as OBJECT_STORE
-from connect.connectors.postgresql.outcomes import TABLE as POSTGRESQL
-from connect.converters.outcomes import OUTCOMES as KAFKA_CONVERTERS
-from connect.outcomes import Outcome, Outcomes, refused, same, warned
-from connect.registry_converters.outcomes import AVRO, JSON_SCHEMA, PROTOBUF
+from connect.connectors.postgresql.outcomes import OUTCOMES as POSTGRESQL
+from connect.converters.json_converter import JsonConverter
+from connect.converters.primitives import StringConverter
+from connect.outcomes import Outcomes, Setting, refused, warned
+from connect.registry_converters.avro import AvroConverter
+from connect.registry_converters.json_schema import JsonSchemaConverter
+from connect.registry_converters.protobuf import ProtobufConverter
 from millstream.connect import ConfigDef, ConfigException
+from millstream.connect.config.types import Importance, Type
 
-HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parents[2]
+ORIGINALS: Final = Path(__file__).parent / "original_settings"
+ROOT: Final = Path(__file__).parents[3]
+KAFKAS: Final = ConfigDef(JsonConverter.config())
+for key in StringConverter.config().keys.values():
+    if key.name not in KAFKAS.keys:
+        KAFKAS.add(key)
 TABLES: Final[dict[str, tuple[Outcomes, str]]] = {
     "confluent-jdbc-source.txt": (SOURCE, "connect/connectors/jdbc/SOURCE-SETTINGS.md"),
     "confluent-jdbc-sink.txt": (SINK, "connect/connectors/jdbc/SINK-SETTINGS.md"),
     "debezium-postgresql.txt": (POSTGRESQL, "connect/connectors/postgresql/SETTINGS.md"),
-    "confluent-avro-converter.txt": (AVRO, "connect/registry_converters/AVRO_SETTINGS.md"),
+    "confluent-avro-converter.txt": (
+        AvroConverter.outcomes,
+        "connect/registry_converters/AVRO_SETTINGS.md",
+    ),
     "confluent-json-schema-converter.txt": (
-        JSON_SCHEMA,
+        JsonSchemaConverter.outcomes,
         "connect/registry_converters/JSON_SCHEMA_SETTINGS.md",
     ),
     "confluent-protobuf-converter.txt": (
-        PROTOBUF,
+        ProtobufConverter.outcomes,
         "connect/registry_converters/PROTOBUF_SETTINGS.md",
     ),
     "confluent-elasticsearch.txt": (ELASTICSEARCH, "connect/connectors/elasticsearch/SETTINGS.md"),
     "confluent-s3.txt": (OBJECT_STORE, "connect/connectors/object_store/SETTINGS.md"),
-    "kafka-converters.txt": (KAFKA_CONVERTERS, "connect/converters/SETTINGS.md"),
+    "kafka-converters.txt": (
+        Outcomes("Kafka's JsonConverter and StringConverter", KAFKAS),
+        "connect/converters/SETTINGS.md",
+    ),
 }
 """Of each file in `original_settings/`: the connector's table, and where its page is."""
 
 SAMPLE: Final = Outcomes(
     "a connector",
-    same("test_setting_outcomes.py::test_each_outcome", "mode", "mask.*.chars"),
+    ConfigDef().define("mode", Type.STRING, Importance.LOW, "How it works.", default=""),
     refused("signals", "there are no signals.", "", "none"),
+    refused("mo*", "it is none of ours."),
     warned("it only sizes a queue.", "queue.size"),
+    families=("mask.*.chars",),
 )
 
 
-def names_in(file: Path) -> list[str]:
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+class Shown(NamedTuple):
+    """A setting that does what it does in the original."""
+
+    name: str
+    test: str
+    sentence: str
+
+
+def names_in(file: str) -> list[str]:
+    return [name for name, _ in _lines(file)]
+
+
+def shown_in(file: str) -> list[Shown]:
+    found = [(name, *told.strip().partition(" ")) for name, told in _lines(file) if told]
+    return [Shown(name, test, sentence) for name, test, _, sentence in found]
+
+
+def _lines(file: str) -> list[tuple[str, str]]:
+    lines = (line.strip() for line in (ORIGINALS / file).read_text(encoding="utf-8").splitlines())
+    told = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return [(name.strip(), rest) for name, _, rest in told]
+
+
+def page(table: Outcomes, shown: list[Shown]) -> str:
+    """Return the outcomes of all settings as a page of documentation."""
+    head = [
+        f"# Settings of {table.original}",
+        "",
+        "This page is written from the table in the code, by",
+        "`REWRITE=1 pytest tests/connect/connectors/test_setting_outcomes.py`.",
+        "A `*` in a name is a part that you choose.",
+        "",
+        "| setting | outcome | what that means | shown by |",
+        "|---|---|---|---|",
+    ]
+    cells = [(row.name, _outcome(row), row.sentence, "") for row in table.rows]
+    cells += [(name, "does the same", sentence, f"`{test}`") for name, test, sentence in shown]
+    rows = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in (f"`{name}`", *rest)) + " |"
+        for name, *rest in sorted(cells)
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _outcome(row: Setting) -> str:
+    values = (f"`{value}`" if value else "empty" for value in row.unless)
+    return row.outcome.value + (f", unless {' or '.join(values)}" if row.unless else "")
 
 
 def test_each_outcome() -> None:
     given = {"mode": "x", "signals": "kafka", "queue.size": "3", "mask.5.chars": "a", "own": "1"}
     assert SAMPLE.refusals(given) == {"signals": "signals is not supported: there are no signals."}
     assert SAMPLE.warnings(given) == ["queue.size has no effect: it only sizes a queue."]
-    assert [name for name in given if SAMPLE.of(name) is None] == ["own"]
+    assert [name for name in given if SAMPLE.does(name)] == ["mode", "mask.5.chars"]
+    assert SAMPLE.refusals({"mood": "x"})
     more = {**given, "name": "x", "transforms.a.type": "b", "topics": "c", "tasks.max": "1"}
-    assert SAMPLE.unknown(more, ConfigDef()) == ["own has no effect: nobody knows it."]
+    assert SAMPLE.unknown(more) == ["own has no effect: nobody knows it."]
     assert not SAMPLE.refusals({"signals": " None "})
     values = SAMPLE.refuse(given, {})
     assert list(values) == ["signals"]
     assert values["signals"].error_messages
     with pytest.raises(ConfigException, match="no signals"):
         SAMPLE.require(given)
-    assert "| `signals` | refused, unless empty or `none` | there are" in SAMPLE.page()
+    assert "| `signals` | refused, unless empty or `none` | there are" in page(SAMPLE, [])
 
 
 def test_every_list_of_settings_has_a_table() -> None:
-    files = {file.name for file in (HERE / "original_settings").glob("*.txt")}
-    assert files == set(TABLES)
+    assert {file.name for file in ORIGINALS.glob("*.txt")} == set(TABLES)
 
 
 @pytest.mark.parametrize("file", TABLES)
 def test_no_setting_of_the_original_is_ignored(file: str) -> None:
     table, _ = TABLES[file]
-    names = names_in(HERE / "original_settings" / file)
-    assert len(names) > 5
-    assert [name for name in names if table.of(name) is None] == []
+    shown = {each.name for each in shown_in(file)}
+    assert len(names_in(file)) > 5
+    # What does the same is known to the connector, and everything else has a row.
+    assert [name for name in shown if table.of(name) is not None or not table.does(name)] == []
+    rest = [name for name in names_in(file) if name not in shown]
+    assert [name for name in rest if table.of(name) is None] == []
 
 
 @pytest.mark.parametrize("file", TABLES)
-def test_each_row_names_a_test_that_is_there_or_a_reason(file: str) -> None:
+def test_each_setting_has_a_test_that_is_there_or_a_reason(file: str) -> None:
     table, _ = TABLES[file]
     assert len({row.name for row in table.rows}) == len(table.rows)
-    for row in table.rows:
-        if row.outcome is not Outcome.SAME:
-            assert row.sentence, row
-            continue
-        module, _, name = row.test.partition("::")
-        [file_of_test] = (ROOT / "tests" / "connect").rglob(module)
-        assert f"def {name}(" in file_of_test.read_text(encoding="utf-8"), row
+    assert all(row.sentence for row in table.rows)
+    for shown in shown_in(file):
+        module, _, name = shown.test.partition("::")
+        [path] = (ROOT / "tests" / "connect").rglob(module)
+        assert f"def {name}(" in path.read_text(encoding="utf-8"), shown
 
 
 @pytest.mark.parametrize("file", TABLES)
 def test_the_page_is_what_the_table_says(file: str) -> None:
     table, where = TABLES[file]
-    page = ROOT / where
+    written = page(table, shown_in(file))
     if os.environ.get("REWRITE"):
-        page.write_text(table.page(), encoding="utf-8")
-    assert page.read_text(encoding="utf-8") == table.page()
+        (ROOT / where).write_text(written, encoding="utf-8")
+    assert (ROOT / where).read_text(encoding="utf-8") == written
