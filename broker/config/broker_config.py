@@ -28,19 +28,21 @@ from broker.config.replication_config import ReplicationConfig, read_replication
 from broker.config.security_config import SecurityConfig, read_security_config
 from broker.config.sources import invalid
 from broker.config.values import Values
-from broker.coordinator.consumer_group.assignors.spec import RANGE, UNIFORM
-from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.share_group.config import (
+from broker.coordinator.group_state.config import (
     ASSIGNOR,
     MAX_SHARE_GROUP_SIZE,
+    RANGE,
+    UNIFORM,
+    ConsumerGroupConfig,
+    GroupConfig,
+    MigrationPolicy,
     ShareGroupConfig,
+    StreamsGroupConfig,
 )
 from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
-from broker.coordinator.streams_group.config import StreamsGroupConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
-from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit, broker_setting
+from broker.metadata.control.group_limits import GROUP_LIMITS, GroupLimit, broker_setting
 from broker.share.group_settings import Bounded, ShareLeaderConfig
 from broker.telemetry.library import has_library
 from common.credentials.translation import ClientSettingsError

@@ -24,7 +24,7 @@ MODULES: Final[tuple[str, ...]] = (
     "connect.connectors.file_stream",
     "connect.connectors.jdbc",
     "connect.connectors.object_store",
-    "connect.connectors.postgresql",
+    "connect.connectors.postgresql.source",
     "mirror.offsets.checkpoint_connector",
     "mirror.heartbeat",
     "mirror.copying.source",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from schemas.registry.records import LENIENT, STRICT
-from schemas.registry.schema_types import ParsedSchema
+from schemas.registry.schema_types.parsed_schema import ParsedSchema
 
 _SHOWN_CHARACTERS: Final = 10 * 1024
 _OTHER_TYPE: Final = "Incompatible because of different schema type"

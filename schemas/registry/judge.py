@@ -18,7 +18,8 @@ from schemas.registry.questions import (
     size_of,
 )
 from schemas.registry.refusals import RegistryError
-from schemas.registry.schema_types import ParsedSchema, parse
+from schemas.registry.schema_types.parsed_schema import ParsedSchema
+from schemas.registry.schema_types.parsing import parse
 
 _REMEMBERED_CHARACTERS: Final = 1 << 20
 

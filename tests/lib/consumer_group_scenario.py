@@ -6,6 +6,7 @@
 
 from dataclasses import dataclass, field
 
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import EVERY_TOPIC, ShardContext, TopicRights
 from broker.metadata.features import GROUP_VERSION
@@ -52,7 +53,7 @@ class ConsumerScenario(Scenario):
 
     @property
     def consumer_groups(self):
-        return self.shard.state.consumer_groups
+        return self.shard.state.of(ConsumerGroup)
 
     @property
     def consumer_group(self):

@@ -10,9 +10,10 @@ import random
 import struct
 from dataclasses import dataclass, field
 
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.classic_group.classic_group import ClassicGroup
 from broker.coordinator.group.describe import listed_group
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import Instant, Output, ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
@@ -74,7 +75,7 @@ class Scenario:
 
     @property
     def groups(self):
-        return self.shard.state.groups
+        return self.shard.state.of(ClassicGroup)
 
     @property
     def group(self):

@@ -20,7 +20,7 @@ import socket
 import struct
 from dataclasses import dataclass, field
 
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from connect.connectors.postgresql import PostgresSourceConnector
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from millstream.connect import SourceRecord
 from tests.lib.connect_tasks import Kept, started_source
 from tests.lib.postgresql import PostgreSql

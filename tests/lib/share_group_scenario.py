@@ -35,7 +35,7 @@ class ShareScenario(ConsumerScenario):
 
     @property
     def share_groups(self) -> dict[str, ShareGroup]:
-        return self.shard.state.share_groups
+        return self.shard.state.of(ShareGroup)
 
     @property
     def share_group(self) -> ShareGroup:

@@ -11,6 +11,7 @@ from typing import Any
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import ShardContext
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.metadata.features import STREAMS_VERSION
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_commit import (
@@ -77,11 +78,11 @@ class StreamsScenario(ConsumerScenario):
 
     @property
     def streams_group(self):
-        return self.shard.state.streams_groups.get(GROUP)
+        return self.shard.state.of(StreamsGroup).get(GROUP)
 
     def take(self, output):
         super().take(output)
-        for group in self.shard.state.streams_groups.values():
+        for group in self.shard.state.of(StreamsGroup).values():
             group.check()
         return output
 

@@ -4,7 +4,8 @@ import pytest
 
 from schemas.registry.compatibility import Earlier, incompatibilities
 from schemas.registry.records import LEVELS
-from schemas.registry.schema_types import ParsedSchema, parse
+from schemas.registry.schema_types.parsed_schema import ParsedSchema
+from schemas.registry.schema_types.parsing import parse
 
 
 def record(*fields: str, name: str = "R") -> str:

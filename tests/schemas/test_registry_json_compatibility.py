@@ -7,9 +7,10 @@ import pytest
 from schemas.registry.compatibility import Earlier, incompatibilities
 from schemas.registry.records import LEVELS
 from schemas.registry.refusals import RegistryError
-from schemas.registry.schema_types import ParsedSchema, parse
 from schemas.registry.schema_types.json_loader import load
 from schemas.registry.schema_types.json_rules import differences
+from schemas.registry.schema_types.parsed_schema import ParsedSchema
+from schemas.registry.schema_types.parsing import parse
 from tests.schemas.verdicts import Verdict, read_verdicts
 
 VERDICTS = read_verdicts("json_verdicts.txt")

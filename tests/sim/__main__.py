@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from broker.coordinator.group import pieces
+from broker.coordinator.group_state import modern_group
 from tests.sim import (
     consumer_group_mutations,
     group_mutations,
@@ -111,7 +111,7 @@ def play_share_groups(seed: int) -> int:
     """Play the members and the coordinator of a share group; every other one in small steps."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         if seed % 2:
-            monkeypatch.setattr(pieces, "COST_AT_ONCE", 1)
+            monkeypatch.setattr(modern_group, "COST_AT_ONCE", 1)
         ShareGroupWorld(seed=seed).run(EVENT_COUNT)
     return EVENT_COUNT
 

@@ -18,9 +18,9 @@ At the end the faults stop, and every partition must be held by exactly one cons
 import random
 from dataclasses import dataclass, field
 
-from broker.coordinator.consumer_group.config import ConsumerGroupConfig
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import ConsumerGroupConfig, GroupConfig
 from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario, topic_id
@@ -289,7 +289,7 @@ class ConsumerGroupWorld(ConsumerScenario):
         if group is not None:
             assert group.group_epoch >= self.group_epoch, "the group's epoch goes back"
             self.group_epoch = group.group_epoch
-            known = self.read_along().state.consumer_groups[GROUP]
+            known = self.read_along().state.of(ConsumerGroup)[GROUP]
             assert (known.members, known.targets) == (group.members, group.targets)
         held: dict = {}
         for consumer in self.members_now():

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.group import liveness, offsets, rebalance, step, sync
-from broker.coordinator.group.classic_group import ClassicGroup
-from broker.coordinator.group.offset_store import OffsetStore
+from broker.coordinator.classic_group import liveness, rebalance, sync
+from broker.coordinator.classic_group.classic_group import ClassicGroup
+from broker.coordinator.group import offsets
+from broker.coordinator.group_state import step
+from broker.coordinator.group_state.offset_store import OffsetStore
 
 original_begin = ClassicGroup.begin_generation
 original_committing = offsets.committing_group
@@ -27,7 +29,7 @@ def commit_with_a_generation_that_is_over(monkeypatch: pytest.MonkeyPatch) -> No
     """Accept the commit of a member of an earlier generation."""
 
     def committing(state: step.Step, context: Any, request: Any) -> ClassicGroup:
-        group = state.shard.groups.get(request.group_id)
+        group = state.shard.of(ClassicGroup).get(request.group_id)
         if group is None or request.member_id not in group.members:
             return original_committing(state, context, request)
         return group
@@ -52,7 +54,7 @@ def write_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def let_sessions_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ignore session timeouts."""
-    monkeypatch.setattr(step.Step, "restart_session", lambda self, group, member: None)
+    monkeypatch.setattr(liveness, "on_session_deadline", lambda *arguments: None)
 
 
 def wait_for_no_one_to_sync(monkeypatch: pytest.MonkeyPatch) -> None:

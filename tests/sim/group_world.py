@@ -7,10 +7,10 @@ acknowledged commit is what the coordinator knows until it expires.
 
 import random
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.offset_store import NO_TOPIC_ID
-from broker.coordinator.group.step import Deadline, DeadlineKind
+from broker.coordinator.classic_group.classic_group import ClassicDeadline, ClassicGroup, GroupState
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.offset_store import NO_TOPIC_ID
+from broker.coordinator.group_state.step import Deadline
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Client, Scenario, protocols, subscription
 
@@ -345,14 +345,14 @@ class GroupWorld(Scenario):
         """Check that a deadline ends each state that waits for members."""
         timers = self.shard.state.timers
         if group.state is GroupState.PREPARING_REBALANCE:
-            assert Deadline(DeadlineKind.JOIN, group.group_id) in timers, group
+            assert Deadline(ClassicDeadline.JOIN, group.group_id) in timers, group
         if group.pending_sync_member_ids:
-            assert Deadline(DeadlineKind.SYNC, group.group_id) in timers, group
+            assert Deadline(ClassicDeadline.SYNC, group.group_id) in timers, group
         if group.state is GroupState.COMPLETING_REBALANCE:
             assert group.leader_id in group.pending_sync_member_ids, group
         for member_id in {*group.members, *group.pending_member_ids}:
             is_waiting = member_id in group.awaiting_join or member_id in group.awaiting_sync
-            session = Deadline(DeadlineKind.SESSION, group.group_id, member_id)
+            session = Deadline(ClassicDeadline.SESSION, group.group_id, member_id)
             assert is_waiting or session in timers, (member_id, group)
 
     def check_log(self) -> None:
@@ -360,9 +360,9 @@ class GroupWorld(Scenario):
         fresh = self.reloaded_shard().state
         assert fresh.offsets == self.shard.state.offsets
         persisted = {name: group for name, group in self.groups.items() if group.is_persisted}
-        assert fresh.groups.keys() == persisted.keys()
+        assert fresh.of(ClassicGroup).keys() == persisted.keys()
         for name, group in persisted.items():
-            loaded = fresh.groups[name]
+            loaded = fresh.of(ClassicGroup)[name]
             assert loaded.generation_id <= group.generation_id
             if group.state in (GroupState.EMPTY, GroupState.STABLE):
                 assert persisted_part(loaded) == persisted_part(group)

@@ -13,8 +13,7 @@ kind continues where the epoch of the other kind ended.
 
 from dataclasses import dataclass, field
 
-from broker.coordinator.consumer_group.config import ConsumerGroupConfig
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import ConsumerGroupConfig, GroupConfig
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -28,6 +28,7 @@ from broker.coordinator.share_group.offsets import (
     complete_deletion,
     complete_initialization,
 )
+from broker.coordinator.share_group.share_group import ShareGroup
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages import alter_share_group_offsets as altering
 from common.kafka.protocol.messages import delete_share_group_offsets as deleting
@@ -283,7 +284,7 @@ class ShareGroupWorld(ShareScenario):
             return
         assert group.group_epoch >= self.group_epoch, "the group's epoch goes back"
         self.group_epoch = group.group_epoch
-        known = self.read_along().state.share_groups[GROUP]
+        known = self.read_along().state.of(ShareGroup)[GROUP]
         assert (known.members, known.targets) == (group.members, group.targets)
         assert (known.states, known.group_epoch) == (group.states, group.group_epoch)
         assert known.target_epoch == group.target_epoch

@@ -20,6 +20,7 @@ import random
 from dataclasses import dataclass, field
 
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import GROUP
 from tests.lib.streams_group_scenario import StreamsScenario, Task, Thread, tasks_of
@@ -213,7 +214,7 @@ class StreamsGroupWorld(StreamsScenario):
         if group is not None:
             assert group.group_epoch >= self.group_epoch, "the group's epoch goes back"
             self.group_epoch = group.group_epoch
-            known = self.read_along().state.streams_groups[GROUP]
+            known = self.read_along().state.of(StreamsGroup)[GROUP]
             assert (known.members, known.targets) == (group.members, group.targets)
             assert (known.topology, known.group_epoch) == (group.topology, group.group_epoch)
         active: dict[Task, SimulatedThread] = {}

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from broker.coordinator.group import pieces
+from broker.coordinator.group_state import modern_group
 from tests.lib.seeds import beginning_with, seeds
 from tests.sim.consumer_group_mutations import MUTATIONS
 from tests.sim.consumer_group_world import ConsumerGroupWorld
@@ -44,7 +44,7 @@ def test_a_group_changes_its_kind_under_its_members(seed):
 
 @pytest.mark.parametrize("seed", seeds(max(SEED_COUNT // 2, 1), fast=5, first=FIRST_SEED))
 def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
-    monkeypatch.setattr(pieces, "COST_AT_ONCE", 1)
+    monkeypatch.setattr(modern_group, "COST_AT_ONCE", 1)
     MigratingGroupWorld(seed=seed).run(EVENT_COUNT)
 
 

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import GroupConfig
 from tests.lib.seeds import seeds
 from tests.sim.group_mutations import MUTATIONS
 from tests.sim.group_world import EVENT_COUNT, GROUP_IDS, PROTOCOL_SETS, GroupWorld, play

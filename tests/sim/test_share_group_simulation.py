@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from broker.coordinator.group import pieces
+from broker.coordinator.group_state import modern_group
 from tests.lib.seeds import beginning_with, seeds
 from tests.sim.share_group_mutations import MUTATIONS
 from tests.sim.share_group_world import ShareGroupWorld
@@ -24,7 +24,7 @@ def test_only_partitions_with_state_are_shared_and_the_group_comes_to_rest(seed)
 
 @pytest.mark.parametrize("seed", seeds(max(SEED_COUNT // 2, 1), fast=5, first=FIRST_SEED))
 def test_a_group_may_change_while_it_is_being_assigned(seed, monkeypatch):
-    monkeypatch.setattr(pieces, "COST_AT_ONCE", 1)
+    monkeypatch.setattr(modern_group, "COST_AT_ONCE", 1)
     ShareGroupWorld(seed=seed).run(EVENT_COUNT)
 
 

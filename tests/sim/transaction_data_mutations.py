@@ -2,10 +2,10 @@
 
 import pytest
 
-from broker.coordinator.group import pending_offsets
-from broker.coordinator.group.last_offsets import LastOffsets
-from broker.coordinator.group.offset_store import OffsetStore
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state import pending_offsets
+from broker.coordinator.group_state.last_offsets import LastOffsets
+from broker.coordinator.group_state.offset_store import OffsetStore
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import entry as entry_module
 from broker.log.producers.entry import ProducerEntry

@@ -3,9 +3,9 @@
 from random import Random
 from typing import Any
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.records import OffsetRecord, decode_record
+from broker.coordinator.classic_group.records import OffsetRecord, decode_record
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output, ShardContext
 from broker.log.append import AppendOrigin
 from broker.records.control import EndMarker, end_marker

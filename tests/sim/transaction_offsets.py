@@ -7,9 +7,9 @@ a new leader may be elected with or without them, and it loads its shard from th
 from itertools import count
 from typing import Any
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.last_offsets import LastOffsets, OffsetFound
 from broker.coordinator.output import (
     CoordinatorRecord,
     EndOfTransaction,

@@ -5,10 +5,11 @@ commit is checked against the member's epoch. A commit with an older epoch is va
 partitions that the member has owned since that epoch or earlier (KIP-1251).
 """
 
+from broker.coordinator.classic_group.classic_group import ClassicGroup
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, Owned
 from broker.coordinator.consumer_group.targets import preferred_assignor
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import Token
 from broker.metadata.image import TopicsImage
 from common.kafka.errors import ErrorCode, KafkaError
@@ -26,9 +27,9 @@ FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
 
 def describe_consumer_group(step: Step, token: Token, group_id: str) -> None:
     """Describe one group; GROUP_ID_NOT_FOUND if it is not a consumer group."""
-    group = step.shard.consumer_groups.get(group_id)
+    group = step.shard.of(ConsumerGroup).get(group_id)
     if group is None:
-        is_other = group_id in step.shard.groups
+        is_other = group_id in step.shard.of(ClassicGroup)
         message = f"Group {group_id} is not a consumer group." if is_other else None
         step.reply(
             token,

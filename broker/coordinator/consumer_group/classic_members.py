@@ -7,8 +7,20 @@ request is parked: no leader computes the assignment, and each member is assigne
 member has its rebalance timeout to join again after that error, and to sync after it joined.
 """
 
+from broker.coordinator.classic_group.join import (
+    FIRST_VERSION_REQUIRING_MEMBER_ID,
+    JoinCall,
+    offered_protocols,
+    random_uuid_text,
+    rebalance_timeout_ms,
+    validate_request,
+)
+from broker.coordinator.classic_group.liveness import FIRST_VERSION_WITH_MEMBERS, answer_for
+from broker.coordinator.classic_group.member import CONSUMER_PROTOCOL_TYPE
+from broker.coordinator.classic_group.rebalance import join_refusal
+from broker.coordinator.classic_group.sync import FIRST_VERSION_WITH_PROTOCOL
 from broker.coordinator.consumer_group import departures
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.heartbeat import follow_target, take_over
 from broker.coordinator.consumer_group.member import (
     ClassicMetadata,
@@ -20,19 +32,7 @@ from broker.coordinator.consumer_group.migration import as_bytes
 from broker.coordinator.consumer_group.records import MemberMetadata
 from broker.coordinator.consumer_group.subscriptions import refresh, subscribe
 from broker.coordinator.consumer_group.targets import maybe_assign
-from broker.coordinator.group.join import (
-    FIRST_VERSION_REQUIRING_MEMBER_ID,
-    JoinCall,
-    offered_protocols,
-    random_uuid_text,
-    rebalance_timeout_ms,
-    validate_request,
-)
-from broker.coordinator.group.liveness import FIRST_VERSION_WITH_MEMBERS, answer_for
-from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE
-from broker.coordinator.group.rebalance import join_refusal
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
-from broker.coordinator.group.sync import FIRST_VERSION_WITH_PROTOCOL
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.consumer_protocol import (
@@ -55,7 +55,7 @@ Reported = frozenset[tuple[bytes, int]]
 def join_group(step: Step, token: Token, context: ShardContext, request: JoinGroupRequest) -> None:
     """Add a classic member, or reconcile one that joins again."""
     validate_request(step.shard.config, context, request)
-    group = step.shard.consumer_groups[request.group_id]
+    group = step.shard.of(ConsumerGroup)[request.group_id]
     call = JoinCall(token, context, request)
     said = read_subscription(group, request)
     member = joining_member(step, group, request)
@@ -82,8 +82,8 @@ def join_group(step: Step, token: Token, context: ShardContext, request: JoinGro
     member = group.members[member_id]
     follow_target(step, group, member, owned_partitions(step, said))
     departures.restart_session(step, group, member)
-    step.cancel(Deadline(DeadlineKind.CLASSIC_JOIN, group.group_id, member_id))
-    wait_for(step, group, member, DeadlineKind.CLASSIC_SYNC)
+    step.cancel(Deadline(ConsumerDeadline.CLASSIC_JOIN, group.group_id, member_id))
+    wait_for(step, group, member, ConsumerDeadline.CLASSIC_SYNC)
     step.reply(
         token,
         JoinGroupResponse(
@@ -176,7 +176,9 @@ def owned_partitions(step: Step, said: ConsumerProtocolSubscription) -> Reported
     )
 
 
-def wait_for(step: Step, group: ConsumerGroup, member: ConsumerMember, kind: DeadlineKind) -> None:
+def wait_for(
+    step: Step, group: ConsumerGroup, member: ConsumerMember, kind: ConsumerDeadline
+) -> None:
     """Start a member's rebalance timeout, unless it is already running."""
     deadline = Deadline(kind, group.group_id, member.member_id)
     if deadline not in step.shard.timers:
@@ -204,7 +206,7 @@ def classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None
 
 def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGroupRequest) -> None:
     """Answer with the assignment of a classic member."""
-    group = step.shard.consumer_groups[request.group_id]
+    group = step.shard.of(ConsumerGroup)[request.group_id]
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (
         request.protocol_type is None or request.protocol_name is None
     ):
@@ -223,10 +225,10 @@ def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGro
         group.group_epoch > member.member_epoch
         and member.current.state is not MemberState.UNREVOKED_PARTITIONS
     ):
-        wait_for(step, group, member, DeadlineKind.CLASSIC_JOIN)
+        wait_for(step, group, member, ConsumerDeadline.CLASSIC_JOIN)
         step.reply(token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         return
-    step.cancel(Deadline(DeadlineKind.CLASSIC_SYNC, group.group_id, member.member_id))
+    step.cancel(Deadline(ConsumerDeadline.CLASSIC_SYNC, group.group_id, member.member_id))
     departures.restart_session(step, group, member)
     assigned = {topic_id: frozenset(each) for topic_id, each in member.current.assigned.items()}
     step.reply(
@@ -241,14 +243,14 @@ def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGro
 
 def heartbeat(step: Step, token: Token, context: ShardContext, request: HeartbeatRequest) -> None:
     """Restart a classic member's session; answer REBALANCE_IN_PROGRESS if it must join again."""
-    group = step.shard.consumer_groups[request.group_id]
+    group = step.shard.of(ConsumerGroup)[request.group_id]
     member = classic_member(group, request.member_id, request.group_instance_id)
     if request.generation_id != member.member_epoch:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     departures.restart_session(step, group, member)
     code = ErrorCode.NONE
     if must_rejoin(group, member):
-        wait_for(step, group, member, DeadlineKind.CLASSIC_JOIN)
+        wait_for(step, group, member, ConsumerDeadline.CLASSIC_JOIN)
         code = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(token, HeartbeatResponse(error_code=code))
 
@@ -277,7 +279,7 @@ def leave_group(
     step: Step, token: Token, context: ShardContext, request: LeaveGroupRequest
 ) -> None:
     """Remove members at once."""
-    group = step.shard.consumer_groups[request.group_id]
+    group = step.shard.of(ConsumerGroup)[request.group_id]
     has_members = context.api_version >= FIRST_VERSION_WITH_MEMBERS
     identities = request.members if has_members else [MemberIdentity(member_id=request.member_id)]
     leaving: dict[str, ConsumerMember] = {}

@@ -27,6 +27,7 @@ Only the methods under "replay" change persisted state, each for one kind of rec
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 from broker.coordinator.consumer_group.member import (
     Assignment,
@@ -38,7 +39,7 @@ from broker.coordinator.consumer_group.member import (
 )
 from broker.coordinator.consumer_group.new_targets import NewTargets
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
-from broker.coordinator.group.known_member import known_member
+from broker.coordinator.group_state.modern_group import known_member
 
 
 class ConsumerGroupState(Enum):
@@ -51,10 +52,22 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
+class ConsumerDeadline(Enum):
+    """The purpose of a deadline of a consumer group."""
+
+    SESSION = "a member's session"
+    REVOCATION = "the time to revoke partitions"
+    CLASSIC_JOIN = "a classic member's time to join again"
+    CLASSIC_SYNC = "a classic member's time to sync"
+    MATCHING = "the rest of the topics for a pattern"
+    ASSIGNING = "the rest of the targets"
+
+
 @dataclass(slots=True)
 class ConsumerGroup:
     """The state of one group. Its methods send no answers."""
 
+    KIND: ClassVar = "a consumer group"
     group_id: str
     group_epoch: int = 0
     metadata_hash: int = 0  # of the subscribed topics, at the group epoch

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.member import (
     STATIC_LEAVE_EPOCH,
     ConsumerMember,
@@ -19,7 +19,7 @@ from broker.coordinator.consumer_group.migration import maybe_downgrade
 from broker.coordinator.consumer_group.records import Current, MemberMetadata, Target
 from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.consumer_group.subscriptions import refresh
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.consumer_group_heartbeat import (
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 def leave(step: Step, token: Token, request: ConsumerGroupHeartbeatRequest) -> None:
     """Remove a member, or note that a static one has left temporarily."""
-    group = step.consumer_group(request.group_id)
+    group = step.group(ConsumerGroup, request.group_id)
     member = leaving_member(group, request)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
         away = replace(
@@ -43,7 +43,7 @@ def leave(step: Step, token: Token, request: ConsumerGroupHeartbeatRequest) -> N
             pending_revocation={},
         )
         write(step, Current(group.group_id, member.member_id, away))
-        step.cancel(Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id))
+        step.cancel(Deadline(ConsumerDeadline.REVOCATION, group.group_id, member.member_id))
     else:
         remove(step, group, [member], "left")
     step.reply(
@@ -74,7 +74,11 @@ def leaving_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest)
 
 def erase(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Write the tombstones of a member, of its assignment and of its target."""
-    for kind in (DeadlineKind.CONSUMER_SESSION, DeadlineKind.REVOCATION, DeadlineKind.CLASSIC_SYNC):
+    for kind in (
+        ConsumerDeadline.SESSION,
+        ConsumerDeadline.REVOCATION,
+        ConsumerDeadline.CLASSIC_SYNC,
+    ):
         step.cancel(Deadline(kind, group.group_id, member.member_id))
     write(step, Current(group.group_id, member.member_id, None))
     write(step, Target(group.group_id, member.member_id, None))
@@ -96,7 +100,7 @@ def remove(
 
 def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Start a member's session timeout anew."""
-    deadline = Deadline(DeadlineKind.CONSUMER_SESSION, group.group_id, member.member_id)
+    deadline = Deadline(ConsumerDeadline.SESSION, group.group_id, member.member_id)
     classic = member.subscription.classic
     timeout_ms = step.consumer_config(group.group_id).session_timeout_ms
     step.schedule(deadline, timeout_ms if classic is None else classic.session_timeout_ms)
@@ -104,7 +108,7 @@ def restart_session(step: Step, group: ConsumerGroup, member: ConsumerMember) ->
 
 def watch_revocation(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Start the rebalance timeout of a member that must revoke partitions, or cancel it."""
-    deadline = Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id)
+    deadline = Deadline(ConsumerDeadline.REVOCATION, group.group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_PARTITIONS:
         step.schedule(deadline, max(member.subscription.rebalance_timeout_ms, 0))
     else:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from uuid import UUID
 
 from broker.coordinator.consumer_group import departures
-from broker.coordinator.consumer_group.config import SETTLING_MS, soon_ms
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import (
     JOIN_EPOCH,
@@ -32,8 +31,8 @@ from broker.coordinator.consumer_group.regex import compiled
 from broker.coordinator.consumer_group.replay import write
 from broker.coordinator.consumer_group.subscriptions import refresh, subscribe
 from broker.coordinator.consumer_group.targets import maybe_assign, target_of
-from broker.coordinator.group.config import fits_record
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import SETTLING_MS, fits_record, soon_ms
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.consumer_group_heartbeat import (
@@ -58,7 +57,7 @@ def consumer_group_heartbeat(
     joined = (
         prospect(step, request.group_id)
         if is_joining
-        else Prospect(step.consumer_group(request.group_id))
+        else Prospect(step.group(ConsumerGroup, request.group_id))
     )
     group = joined.group
     member_id = request.member_id or new_member_id(step)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from broker.coordinator.group.member import MemberProtocol
+from broker.coordinator.classic_group.member import MemberProtocol
 
 Assignment = Mapping[bytes, frozenset[int]]
 """Partitions by topic id, without empty sets."""

@@ -9,7 +9,17 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.classic_group import rebalance
+from broker.coordinator.classic_group.classic_group import (
+    ClassicDeadline,
+    ClassicGroup,
+    GroupEvent,
+    GroupState,
+)
+from broker.coordinator.classic_group.member import CONSUMER_PROTOCOL_TYPE, Member
+from broker.coordinator.classic_group.records import group_record, group_tombstone
+from broker.coordinator.classic_group.sessions import end_session, restart_session
+from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.member import (
     Assignment,
     ClassicMetadata,
@@ -27,12 +37,7 @@ from broker.coordinator.consumer_group.records import (
     TargetEpoch,
 )
 from broker.coordinator.consumer_group.replay import replay, write
-from broker.coordinator.group import rebalance
-from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
-from broker.coordinator.group.member import CONSUMER_PROTOCOL_TYPE, Member
-from broker.coordinator.group.records import group_record, group_tombstone
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
-from broker.coordinator.streams_group import departures as streams_departures
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.metadata.image import TopicsImage
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.consumer_protocol import (
@@ -63,7 +68,7 @@ class Prospect:
             dissolve(step, self.replaced)
         for record in self.records:
             step.append(record.encoded())
-        step.shard.consumer_groups[self.group.group_id] = self.group
+        step.shard.of(ConsumerGroup)[self.group.group_id] = self.group
 
 
 def prospect(step: Step, group_id: str) -> Prospect:
@@ -71,12 +76,12 @@ def prospect(step: Step, group_id: str) -> Prospect:
 
     Raise GROUP_ID_NOT_FOUND for a classic group that cannot be upgraded.
     """
-    group = step.shard.consumer_groups.get(group_id)
+    group = step.shard.of(ConsumerGroup).get(group_id)
     if group is not None:
         return Prospect(group)
-    if step.shard.has_other_group(group_id, than=step.shard.groups):
+    if step.shard.has_other_group(group_id, than=step.shard.of(ClassicGroup)):
         raise not_a_consumer_group(group_id)
-    classic = step.shard.groups.get(group_id)
+    classic = step.shard.of(ClassicGroup).get(group_id)
     if classic is None or classic.state is GroupState.EMPTY:
         return Prospect(ConsumerGroup(group_id), replaced=classic)
     validate_upgrade(step, classic)
@@ -195,15 +200,15 @@ def dissolve(step: Step, group: ClassicGroup) -> None:
     """End a classic group that becomes a consumer group; its waiting members join again."""
     for member in list(group.members.values()):
         rebalance.remove_parked(step, group, member, ErrorCode.REBALANCE_IN_PROGRESS)
-        step.end_session(group, member.member_id)
+        end_session(step, group, member.member_id)
     for member_id in sorted(group.pending_member_ids):
-        step.end_session(group, member_id)
-    for kind in (DeadlineKind.JOIN, DeadlineKind.SYNC):
+        end_session(step, group, member_id)
+    for kind in (ClassicDeadline.JOIN, ClassicDeadline.SYNC):
         step.cancel(Deadline(kind, group.group_id))
     group.move(GroupEvent.REMOVED, step.now.timestamp_ms)
     if group.is_persisted:
         step.append(group_tombstone(group.group_id))
-    del step.shard.groups[group.group_id]
+    del step.shard.of(ClassicGroup)[group.group_id]
 
 
 # Downgrade.
@@ -212,7 +217,7 @@ def dissolve(step: Step, group: ClassicGroup) -> None:
 def erase_group(step: Step, group: ConsumerGroup) -> None:
     """Write the tombstones of a group and of its members."""
     for member_id in list(group.members):
-        for kind in DeadlineKind:
+        for kind in ConsumerDeadline:
             step.cancel(Deadline(kind, group.group_id, member_id))
         write(step, Current(group.group_id, member_id, None))
     for member_id in list(group.targets):
@@ -223,18 +228,6 @@ def erase_group(step: Step, group: ConsumerGroup) -> None:
     for pattern in list(group.regexes):
         write(step, Regex(group.group_id, pattern, None))
     write(step, GroupEpoch(group.group_id, None))
-
-
-def drop_empty(step: Step, group_id: str) -> None:
-    """Remove a group of a newer protocol without members: a classic group replaces it."""
-    group = step.shard.consumer_groups.get(group_id)
-    if group is not None:
-        assert not group.members, group
-        erase_group(step, group)
-    streams_group = step.shard.streams_groups.get(group_id)
-    if streams_group is not None:
-        assert not streams_group.members, streams_group
-        streams_departures.erase_group(step, streams_group)
 
 
 def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
@@ -248,11 +241,11 @@ def maybe_downgrade(step: Step, group: ConsumerGroup) -> bool:
     if classic is None:
         return False
     erase_group(step, group)
-    step.shard.groups[group.group_id] = classic
+    step.shard.of(ClassicGroup)[group.group_id] = classic
     classic.is_persisted = True
     step.append(group_record(classic, classic.members.values()))
     for member in classic.members.values():
-        step.restart_session(classic, member)
+        restart_session(step, classic, member)
     logger.info("group was downgraded to a classic group group=%s", group.group_id)
     rebalance.prepare_rebalance(step, classic, "the last member of the consumer protocol left")
     return True

@@ -6,11 +6,11 @@ from typing import Self
 
 from broker.coordinator.consumer_group.assignors.spec import Steps
 from broker.coordinator.consumer_group.member import Assignment
-from broker.coordinator.group.pieces import advance
+from broker.coordinator.group_state.modern_group import advance
 from broker.coordinator.output import CoordinatorRecord
 
 COST_OF_A_TOPIC = 4
-"""The cost of one topic in a record, in the unit of `pieces.COST_AT_ONCE`."""
+"""The cost of one topic in a record, in the unit of `modern_group.COST_AT_ONCE`."""
 
 RECORD_BYTES_PER_PARTITION = 8
 RECORD_BYTES_FOR_TOPICS = 1 << 17

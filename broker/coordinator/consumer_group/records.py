@@ -13,6 +13,7 @@ the effect of each record on a group.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from broker.coordinator.classic_group.member import MemberProtocol
 from broker.coordinator.consumer_group.member import (
     Assignment,
     ClassicMetadata,
@@ -22,8 +23,7 @@ from broker.coordinator.consumer_group.member import (
     Owned,
 )
 from broker.coordinator.consumer_group.regex import ResolvedRegex
-from broker.coordinator.group.member import MemberProtocol
-from broker.coordinator.group.protocol_records import by_partition, decode_with, encode
+from broker.coordinator.group_state.group_records import by_partition, decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
 from common.kafka.protocol.records.consumer_group import (
     ClassicMemberMetadata,

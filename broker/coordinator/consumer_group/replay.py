@@ -10,13 +10,13 @@ from broker.coordinator.consumer_group.records import (
     Target,
     TargetEpoch,
 )
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 
 
 def write(step: Step, record: ConsumerGroupRecord) -> None:
     """Append a record and apply it. Only this function changes the persisted state of a group."""
     step.append(record.encoded())
-    replay(step.shard.consumer_groups, record)
+    replay(step.shard.of(ConsumerGroup), record)
 
 
 def replay(groups: dict[str, ConsumerGroup], record: ConsumerGroupRecord) -> None:

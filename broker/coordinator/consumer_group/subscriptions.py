@@ -9,12 +9,12 @@ meanwhile.
 from hashlib import blake2b
 from typing import Protocol
 
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.member import MemberSubscription
 from broker.coordinator.consumer_group.records import GroupEpoch, MemberMetadata, Regex
 from broker.coordinator.consumer_group.regex import Matching, ResolvedRegex
 from broker.coordinator.consumer_group.replay import write
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import TopicRights
 
 
@@ -57,7 +57,7 @@ def refresh(
     metadata_hash = compute_metadata_hash(step, group)
     if has_changed or metadata_hash != group.metadata_hash:
         write(step, GroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
-        step.shard.consumer_rebalance_count += 1
+        step.shard.rebalance_counts[ConsumerGroup] += 1
     group.seen_versions = seen
 
 
@@ -93,7 +93,7 @@ def go_on_matching(step: Step, group: ConsumerGroup, pattern: str) -> bool:
     """Match the next topics; schedule the rest. Return True if the pattern's topics changed."""
     topics = group.matchings[pattern].advance()
     if topics is None:
-        step.go_on_later(Deadline(DeadlineKind.MATCHING, group.group_id, pattern))
+        step.go_on_later(Deadline(ConsumerDeadline.MATCHING, group.group_id, pattern))
         return False
     del group.matchings[pattern]
     before = group.regexes.get(pattern)

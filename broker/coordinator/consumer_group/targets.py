@@ -14,20 +14,15 @@ from collections.abc import Mapping
 
 from broker.coordinator.consumer_group.assignors import range as range_assignor
 from broker.coordinator.consumer_group.assignors import uniform
-from broker.coordinator.consumer_group.assignors.spec import (
-    RANGE,
-    UNIFORM,
-    MemberSpec,
-    Steps,
-    make_spec,
-)
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.consumer_group.assignors.spec import MemberSpec, Steps, make_spec
+from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, MemberSubscription
 from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
 from broker.coordinator.consumer_group.records import Target, TargetEpoch
 from broker.coordinator.consumer_group.replay import write
-from broker.coordinator.group.assigning import completed, is_early
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import RANGE, UNIFORM
+from broker.coordinator.group_state.modern_group import completed, is_early
+from broker.coordinator.group_state.step import Step
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +67,7 @@ def assign(
 
 def go_on_assigning(step: Step, group: ConsumerGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = completed(step, group)
+    new = completed(step, group, ConsumerDeadline.ASSIGNING)
     if new is None:
         return
     if not fits_records(new, step.shard.config.max_batch_bytes):

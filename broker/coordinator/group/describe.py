@@ -7,16 +7,17 @@ older versions show as Dead (KIP-1043). ListGroups v4 adds states and v5 types, 
 
 from typing import assert_never
 
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupEvent, GroupState
+from broker.coordinator.classic_group.member import Member
+from broker.coordinator.classic_group.sessions import end_session, existing_group
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup, ConsumerGroupState
 from broker.coordinator.consumer_group.migration import erase_group
-from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
-from broker.coordinator.group.member import Member
 from broker.coordinator.group.offsets import remove_group, remove_offset
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import SHARE_PROTOCOL
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group import departures
-from broker.coordinator.share_group.config import SHARE_PROTOCOL
 from broker.coordinator.share_group.offsets import validate_empty
 from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupState
 from broker.coordinator.streams_group import departures as streams_departures
@@ -35,7 +36,7 @@ CLASSIC_GROUP_TYPE = "classic"
 
 def describe_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Describe one group; only a STABLE one shows its protocol and its members' metadata."""
-    group = step.shard.groups.get(group_id)
+    group = step.shard.of(ClassicGroup).get(group_id)
     if group is None:
         step.reply(token, unknown_group(context, group_id))
         return
@@ -93,13 +94,13 @@ def list_groups(
     types = {group_type.strip().lower() for group_type in types_filter}
     found: list[FoundGroup] = []
     if not types or CLASSIC_GROUP_TYPE in types:
-        found += [(group, group.state) for group in step.shard.groups.values()]
+        found += [(group, group.state) for group in step.shard.of(ClassicGroup).values()]
     if not types or CONSUMER_GROUP_TYPE in types:
-        found += [(group, group.state) for group in step.shard.consumer_groups.values()]
+        found += [(group, group.state) for group in step.shard.of(ConsumerGroup).values()]
     if not types or SHARE_PROTOCOL in types:
-        found += [(group, group.state) for group in step.shard.share_groups.values()]
+        found += [(group, group.state) for group in step.shard.of(ShareGroup).values()]
     if not types or STREAMS_GROUP_TYPE in types:
-        found += [(group, group.state) for group in step.shard.streams_groups.values()]
+        found += [(group, group.state) for group in step.shard.of(StreamsGroup).values()]
     if states:
         wanted = [state for state in STATES if state.value.lower() in states]
         found = [each for each in found if each[1] in wanted]
@@ -137,17 +138,17 @@ def refuse_delete_group(
 
 def delete_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Delete a group without members, with its offsets; raise NON_EMPTY_GROUP."""
-    consumer_group = step.shard.consumer_groups.get(group_id)
+    consumer_group = step.shard.of(ConsumerGroup).get(group_id)
     if consumer_group is not None:
         delete_consumer_group(step, token, consumer_group)
         return
-    share_group = step.shard.share_groups.get(group_id)
+    share_group = step.shard.of(ShareGroup).get(group_id)
     if share_group is not None:
         validate_empty(share_group)
         departures.erase_group(step, share_group)
         step.reply(token, DeletableGroupResult(group_id=group_id))
         return
-    streams_group = step.shard.streams_groups.get(group_id)
+    streams_group = step.shard.of(StreamsGroup).get(group_id)
     if streams_group is not None:
         if streams_group.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -155,16 +156,28 @@ def delete_group(step: Step, token: Token, context: ShardContext, group_id: str)
         streams_departures.erase_group(step, streams_group)
         step.reply(token, DeletableGroupResult(group_id=group_id))
         return
-    group = step.group(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+    group = existing_group(step, group_id, ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     remove_offsets(step, group_id)
     for member_id in sorted(group.pending_member_ids):
-        step.end_session(group, member_id)
+        end_session(step, group, member_id)
         group.remove(member_id)
     group.move(GroupEvent.REMOVED, step.now.timestamp_ms)
     remove_group(step, group)
     step.reply(token, DeletableGroupResult(group_id=group_id))
+
+
+def drop_empty(step: Step, group_id: str) -> None:
+    """Remove a group of a newer protocol without members: a classic group replaces it."""
+    group = step.shard.of(ConsumerGroup).get(group_id)
+    if group is not None:
+        assert not group.members, group
+        erase_group(step, group)
+    streams_group = step.shard.of(StreamsGroup).get(group_id)
+    if streams_group is not None:
+        assert not streams_group.members, streams_group
+        streams_departures.erase_group(step, streams_group)
 
 
 def remove_offsets(step: Step, group_id: str) -> None:

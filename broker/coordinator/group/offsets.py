@@ -9,6 +9,9 @@ empty name means an unknown id. A topic id that both sides know also protects a 
 offsets of a deleted one with the same name. The empty group id is valid here, as in Kafka.
 """
 
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.records import group_tombstone, offset_record
+from broker.coordinator.classic_group.sessions import existing_group, restart_session
 from broker.coordinator.consumer_group.administration import (
     commit_refusal,
     committing_member,
@@ -16,12 +19,11 @@ from broker.coordinator.consumer_group.administration import (
 )
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.migration import erase_group
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.config import MAX_TIMESTAMP_MS, fits_record
-from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
-from broker.coordinator.group.records import group_tombstone, offset_record
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import MAX_TIMESTAMP_MS, fits_record
+from broker.coordinator.group_state.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import Output, ShardContext, Token
+from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.streams_group import departures as streams_departures
 from broker.coordinator.streams_group.administration import Committer, allow_all, committer
 from broker.coordinator.streams_group.administration import validate_fetch as validate_streams_fetch
@@ -82,15 +84,21 @@ def commit_answer(
     )
 
 
+def validate_no_share_group(step: Step, group_id: str) -> None:
+    """Raise GROUP_ID_NOT_FOUND for a share group, which commits no offsets."""
+    if group_id in step.shard.of(ShareGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+
 def commit_offsets(
     step: Step, token: Token, context: ShardContext, request: OffsetCommitRequest
 ) -> None:
     """Write the valid offsets in one batch; an invalid one gets an error code of its own."""
     group = None
     check: Committer = allow_all
-    step.validate_no_share_group(request.group_id)
-    consumer_group = step.shard.consumer_groups.get(request.group_id)
-    streams_group = step.shard.streams_groups.get(request.group_id)
+    validate_no_share_group(step, request.group_id)
+    consumer_group = step.shard.of(ConsumerGroup).get(request.group_id)
+    streams_group = step.shard.of(StreamsGroup).get(request.group_id)
     if streams_group is not None:
         epoch = request.generation_id_or_member_epoch
         check = committer(streams_group, request.member_id, epoch, context.api_version)
@@ -129,9 +137,9 @@ def commit_offsets(
     write_offsets(step, request.group_id, accepted)
     if group is not None:
         if accepted:
-            step.shard.groups.setdefault(group.group_id, group)
+            step.shard.of(ClassicGroup).setdefault(group.group_id, group)
         if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-            step.restart_session(group, group.members[request.member_id])
+            restart_session(step, group, group.members[request.member_id])
     step.reply(token, OffsetCommitResponse(topics=answers))
 
 
@@ -198,7 +206,7 @@ def committing_group(
     """Return the group, or a new simple one; raise KafkaError if the commit is not allowed."""
     if not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.shard.groups.get(request.group_id)
+    group = step.shard.of(ClassicGroup).get(request.group_id)
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id < 0:
@@ -242,9 +250,9 @@ def fetch_offsets(
     MAX_OFFSETS_AT_ONCE, the answer is `OffsetsByTopic`, and the caller builds the response in
     parts: one response would take too long.
     """
-    step.validate_no_share_group(request.group_id)
-    consumer_group = step.shard.consumer_groups.get(request.group_id)
-    streams_group = step.shard.streams_groups.get(request.group_id)
+    validate_no_share_group(step, request.group_id)
+    consumer_group = step.shard.of(ConsumerGroup).get(request.group_id)
+    streams_group = step.shard.of(StreamsGroup).get(request.group_id)
     if consumer_group is not None:
         validate_fetch(consumer_group, request.member_id, request.member_epoch)
     elif streams_group is not None:
@@ -331,9 +339,9 @@ def delete_offsets(
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group: ClassicGroup | ConsumerGroup | StreamsGroup | None
     group_id = request.group_id
-    group = step.shard.consumer_groups.get(group_id) or step.shard.streams_groups.get(group_id)
+    group = step.shard.of(ConsumerGroup).get(group_id) or step.shard.of(StreamsGroup).get(group_id)
     if group is None:
-        group = step.group(request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        group = existing_group(step, request.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     answers = [delete_topic_offsets(step, group, topic) for topic in request.topics]
@@ -371,7 +379,7 @@ def remove_offset(step: Step, group_id: str, partition: TopicPartition) -> None:
 def create_simple_group(step: Step, group_id: str) -> None:
     """Create the simple group of loaded offsets; a simple group has no record of its own."""
     if not step.shard.has_other_group(group_id, than={}):
-        step.shard.groups[group_id] = ClassicGroup(group_id)
+        step.shard.of(ClassicGroup)[group_id] = ClassicGroup(group_id)
 
 
 def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:
@@ -400,7 +408,7 @@ def remove_topic(step: Step, topic: str, topic_id: bytes) -> None:
 
 def expire_offsets(step: Step) -> None:
     """Remove expired offsets, and groups without members and offsets."""
-    for group in list(step.shard.groups.values()):
+    for group in list(step.shard.of(ClassicGroup).values()):
         for partition, committed in step.shard.offsets.of_group(group.group_id):
             is_decided = not step.shard.offsets.pending.has(group.group_id, partition)
             is_read = group.is_subscribed_to(partition.topic)
@@ -409,11 +417,11 @@ def expire_offsets(step: Step) -> None:
         has_left = group.state is GroupState.EMPTY and not group.pending_member_ids
         if has_left and group.group_id not in step.shard.offsets:
             remove_group(step, group)
-    for consumer_group in list(step.shard.consumer_groups.values()):
+    for consumer_group in list(step.shard.of(ConsumerGroup).values()):
         expire_offsets_of(step, consumer_group)
         if has_nothing_left(step, consumer_group):
             erase_group(step, consumer_group)
-    for streams_group in list(step.shard.streams_groups.values()):
+    for streams_group in list(step.shard.of(StreamsGroup).values()):
         expire_offsets_of(step, streams_group)
         if has_nothing_left(step, streams_group):
             streams_departures.erase_group(step, streams_group)
@@ -462,4 +470,4 @@ def remove_group(step: Step, group: ClassicGroup) -> None:
     """Remove a group, and append its tombstone if it has a record."""
     if group.is_persisted:
         step.append(group_tombstone(group.group_id))
-    del step.shard.groups[group.group_id]
+    del step.shard.of(ClassicGroup)[group.group_id]

@@ -21,6 +21,10 @@ from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
+from broker.coordinator.classic_group import join, liveness, rebalance, sync
+from broker.coordinator.classic_group.classic_group import ClassicGroup
+from broker.coordinator.classic_group.records import OffsetRecord, decode_record
+from broker.coordinator.classic_group.sessions import restart_session
 from broker.coordinator.consumer_group import (
     administration,
     classic_members,
@@ -28,20 +32,12 @@ from broker.coordinator.consumer_group import (
     heartbeat,
 )
 from broker.coordinator.consumer_group import records as consumer_records
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.replay import replay
-from broker.coordinator.group import (
-    describe,
-    join,
-    liveness,
-    offsets,
-    rebalance,
-    sync,
-    transactional_offsets,
-)
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group import describe, offsets, transactional_offsets
 from broker.coordinator.group.deadlines import on_deadline
-from broker.coordinator.group.records import OffsetRecord, decode_record
-from broker.coordinator.group.step import Parked, ShardState, Step
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.step import Parked, ShardState, Step
 from broker.coordinator.output import (
     TIMELESS,
     EndOfTransaction,
@@ -60,12 +56,14 @@ from broker.coordinator.share_group import initialization
 from broker.coordinator.share_group import offsets as share_offsets
 from broker.coordinator.share_group import records as share_records
 from broker.coordinator.share_group.replay import replay as replay_share
+from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.share_group.state_partitions import Partitions
 from broker.coordinator.streams_group import administration as streams_administration
 from broker.coordinator.streams_group import departures as streams_departures
 from broker.coordinator.streams_group import heartbeat as streams_heartbeat
 from broker.coordinator.streams_group import records as streams_records
 from broker.coordinator.streams_group.replay import replay as replay_streams
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.metadata.image import MetadataImage
 from broker.records.header import NO_PRODUCER_ID
@@ -131,22 +129,22 @@ class GroupShard:
             else:
                 state.offsets.put(record.group_id, record.partition, record.committed)
         elif record.group is None:
-            state.groups.pop(record.group_id, None)
+            state.of(ClassicGroup).pop(record.group_id, None)
         else:
-            state.groups[record.group_id] = record.group
+            state.of(ClassicGroup)[record.group_id] = record.group
 
     def _replay_of_other_group(self, key: bytes, value: bytes | None) -> None:
         consumer_record = consumer_records.decode_record(key, value)
         if consumer_record is not None:
-            replay(self.state.consumer_groups, consumer_record)
+            replay(self.state.of(ConsumerGroup), consumer_record)
             return
         share_record = share_records.decode_record(key, value)
         if share_record is not None:
-            replay_share(self.state.share_groups, share_record)
+            replay_share(self.state.of(ShareGroup), share_record)
             return
         streams_record = streams_records.decode_record(key, value)
         if streams_record is not None:
-            replay_streams(self.state.streams_groups, streams_record)
+            replay_streams(self.state.of(StreamsGroup), streams_record)
 
     def loaded(self, now: Instant) -> LoadedSteps:
         """Start the session of every loaded member; rebalance groups over group.max.size."""
@@ -164,21 +162,21 @@ class GroupShard:
         for group_id in self.state.offsets.group_ids():
             offsets.create_simple_group(step, group_id)
             yield 1
-        for group in self.state.groups.values():
+        for group in self.state.of(ClassicGroup).values():
             for member in group.members.values():
-                step.restart_session(group, member)
+                restart_session(step, group, member)
             if len(group.members) > self.state.config.group_max_size:
                 rebalance.prepare_rebalance(step, group, "loaded with more than group.max.size")
             yield max(1, len(group.members))
-        for consumer_group in self.state.consumer_groups.values():
+        for consumer_group in self.state.of(ConsumerGroup).values():
             departures.restart_timers(step, consumer_group)
             yield max(1, len(consumer_group.members))
-        for share_group in self.state.share_groups.values():
+        for share_group in self.state.of(ShareGroup).values():
             for member_id in share_group.members:
                 share_departures.restart_session(step, share_group, member_id)
             initialization.forget_missing_topics(step, share_group)
             yield max(1, len(share_group.members))
-        for streams_group in self.state.streams_groups.values():
+        for streams_group in self.state.of(StreamsGroup).values():
             streams_departures.restart_timers(step, streams_group)
             yield max(1, len(streams_group.members))
 
@@ -190,7 +188,7 @@ class GroupShard:
         return [self._refusal_of(*parked, code) for parked in self.state.parked.items()]
 
     def _refusal_of(self, token: Token, where: Parked, code: ErrorCode) -> Reply:
-        joining = self.state.groups[where.group_id].awaiting_join.get(where.member_id)
+        joining = self.state.of(ClassicGroup)[where.group_id].awaiting_join.get(where.member_id)
         if joining is not None and joining.token == token:
             return Reply(token, rebalance.join_refusal(code, where.member_id, joining.api_version))
         return Reply(token, SyncGroupResponse(error_code=code))
@@ -201,8 +199,9 @@ class GroupShard:
         self, token: Token, context: ShardContext, request: JoinGroupRequest, now: Instant
     ) -> Output:
         """JoinGroup, v0-9."""
-        handler = self._of_kind(request, join.join_group, classic_members.join_group)
-        if self.state.has_other_protocol(request.group_id):
+        join_classic = partial(join.join_group, drop_empty=describe.drop_empty)
+        handler = self._of_kind(request, join_classic, classic_members.join_group)
+        if self._has_other_protocol(request.group_id):
             handler = join.join_other_group
         return self._handle(handler, join.refuse_join, token, context, request, now)
 
@@ -391,7 +390,7 @@ class GroupShard:
         step = Step(self.state, now)
         parked = self.state.parked.get(token)
         if parked is not None:
-            group = self.state.groups[parked.group_id]
+            group = self.state.of(ClassicGroup)[parked.group_id]
             liveness.on_connection_closed(step, group, parked.member_id)
         return step.output
 
@@ -399,7 +398,7 @@ class GroupShard:
         """Remove the offsets that were committed for a topic before its deletion."""
         step = Step(self.state, Instant(now_ms=TIMELESS.now_ms, timestamp_ms=timestamp_ms))
         offsets.remove_topic(step, topic, topic_id)
-        for share_group in self.state.share_groups.values():
+        for share_group in self.state.of(ShareGroup).values():
             initialization.forget_topics(step, share_group, {topic_id})
         return step.output
 
@@ -427,11 +426,17 @@ class GroupShard:
             on_deadline(step, deadline)
         return step.output
 
+    def _has_other_protocol(self, group_id: str) -> bool:
+        """Return True for a group that a classic member cannot join, nor replace while empty."""
+        streams_group = self.state.of(StreamsGroup).get(group_id)
+        is_share_group = group_id in self.state.of(ShareGroup)
+        return is_share_group or bool(streams_group and streams_group.members)
+
     def _of_kind(
         self, request: GroupRequestT, classic: Handler[GroupRequestT], other: Handler[GroupRequestT]
     ) -> Handler[GroupRequestT]:
         """Select the handler by the kind of the group; without members it counts as classic."""
-        group = self.state.consumer_groups.get(request.group_id)
+        group = self.state.of(ConsumerGroup).get(request.group_id)
         return classic if group is None or not group.members else other
 
     def _handle(

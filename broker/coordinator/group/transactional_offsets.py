@@ -9,15 +9,15 @@ producers know no other error for it.
 The caller checks that the transaction is open and includes this partition.
 """
 
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.records import offset_record
 from broker.coordinator.consumer_group.administration import commit_refusal
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
 from broker.coordinator.consumer_group.member import ConsumerMember
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.config import fits_record
-from broker.coordinator.group.offset import NO_TOPIC_ID, OffsetAndMetadata
-from broker.coordinator.group.offsets import metadata_code
-from broker.coordinator.group.records import offset_record
-from broker.coordinator.group.step import Step
+from broker.coordinator.group.offsets import metadata_code, validate_no_share_group
+from broker.coordinator.group_state.config import fits_record
+from broker.coordinator.group_state.pending_offsets import NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import (
     EndOfTransaction,
     InTransaction,
@@ -66,9 +66,9 @@ def commit_in_transaction(
     """Write the offsets as a part of the producer's transaction."""
     member, group = None, None
     check: Committer = allow_all
-    step.validate_no_share_group(request.group_id)
-    consumer_group = step.shard.consumer_groups.get(request.group_id)
-    streams_group = step.shard.streams_groups.get(request.group_id)
+    validate_no_share_group(step, request.group_id)
+    consumer_group = step.shard.of(ConsumerGroup).get(request.group_id)
+    streams_group = step.shard.of(StreamsGroup).get(request.group_id)
     if streams_group is not None:
         check = streams_committer(streams_group, request)
     elif consumer_group is None:
@@ -102,7 +102,7 @@ def commit_in_transaction(
         ]
     write_pending(step, request, accepted)
     if group is not None and accepted:
-        step.shard.groups.setdefault(group.group_id, group)
+        step.shard.of(ClassicGroup).setdefault(group.group_id, group)
     step.reply(token, TxnOffsetCommitResponse(topics=answers))
 
 
@@ -128,7 +128,7 @@ def committing_group(step: Step, request: TxnOffsetCommitRequest) -> ClassicGrou
     """Return the group, or a new simple one; raise KafkaError if the commit is not allowed."""
     if not request.group_id or not fits_record(request.group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.shard.groups.get(request.group_id)
+    group = step.shard.of(ClassicGroup).get(request.group_id)
     if group is None:
         if request.generation_id >= 0:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)

@@ -1,10 +1,11 @@
 """ShareGroupDescribe (key 77), version 1: state, epochs and members of one group."""
 
 from broker.coordinator.consumer_group.administration import named_partitions
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import ASSIGNOR
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import Token
-from broker.coordinator.share_group.config import ASSIGNOR
 from broker.coordinator.share_group.member import ShareMember
+from broker.coordinator.share_group.share_group import ShareGroup
 from broker.metadata.image import TopicsImage
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.share_group_describe import (
@@ -19,7 +20,7 @@ def describe_share_group(step: Step, token: Token, group_id: str) -> None:
     """Describe one group; GROUP_ID_NOT_FOUND if it is not a share group."""
     try:
         step.validate_share_groups()
-        group = step.share_group(group_id)
+        group = step.group(ShareGroup, group_id)
     except KafkaError as error:
         described = DescribedGroup(
             group_id=group_id, error_code=error.code, error_message=error.message

@@ -7,7 +7,7 @@ it with their next heartbeat. A group without members stays until it is deleted:
 import logging
 
 from broker.coordinator.consumer_group.subscriptions import compute_metadata_hash
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import Token
 from broker.coordinator.share_group.records import (
     ShareCurrent,
@@ -18,7 +18,7 @@ from broker.coordinator.share_group.records import (
     ShareTargetEpoch,
 )
 from broker.coordinator.share_group.replay import write
-from broker.coordinator.share_group.share_group import ShareGroup
+from broker.coordinator.share_group.share_group import ShareDeadline, ShareGroup
 from common.kafka.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 def leave(step: Step, token: Token, request: ShareGroupHeartbeatRequest) -> None:
     """Remove a member that says it leaves; raise GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
-    group = step.share_group(request.group_id)
+    group = step.group(ShareGroup, request.group_id)
     member = group.member(request.member_id)
     remove(step, group, member.member_id, "left")
     step.reply(
@@ -63,7 +63,7 @@ def restart_session(step: Step, group: ShareGroup, member_id: str) -> None:
 
 def session_of(group: ShareGroup, member_id: str) -> Deadline:
     """Return the name of a member's session."""
-    return Deadline(DeadlineKind.SHARE_SESSION, group.group_id, member_id)
+    return Deadline(ShareDeadline.SESSION, group.group_id, member_id)
 
 
 def erase_group(step: Step, group: ShareGroup) -> None:

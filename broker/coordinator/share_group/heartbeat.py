@@ -8,11 +8,10 @@ update its subscription, compute targets if due (`targets`), give the member its
 begun (`initialization`), answer. All refusals come before the first record is written.
 """
 
-from broker.coordinator.consumer_group.config import SETTLING_MS, soon_ms
 from broker.coordinator.consumer_group.heartbeat import too_large
 from broker.coordinator.consumer_group.subscriptions import compute_metadata_hash
-from broker.coordinator.group.config import fits_record
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import SETTLING_MS, fits_record, soon_ms
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group import departures
 from broker.coordinator.share_group.initialization import maybe_initialize
@@ -49,7 +48,9 @@ def share_group_heartbeat(
         departures.leave(step, token, request)
         return
     is_joining = request.member_epoch == JOIN_EPOCH
-    group = joined(step, request.group_id) if is_joining else step.share_group(request.group_id)
+    group = (
+        joined(step, request.group_id) if is_joining else step.group(ShareGroup, request.group_id)
+    )
     member = member_of(step, group, request)
     subscription = said(context, request, None if member is None else member.subscription)
     record = ShareMemberMetadata(group.group_id, request.member_id, subscription)
@@ -57,7 +58,7 @@ def share_group_heartbeat(
         raise too_large()
     before = {} if member is None else member.current.partitions
     has_changed = member is None or subscription.topic_names != member.subscription.topic_names
-    step.shard.share_groups[group.group_id] = group
+    step.shard.of(ShareGroup)[group.group_id] = group
     if member is None or subscription != member.subscription:
         write(step, record)
     has_changed = refresh(step, group, has_changed=has_changed)
@@ -112,9 +113,9 @@ def validate(step: Step, context: ShardContext, request: ShareGroupHeartbeatRequ
 
 def joined(step: Step, group_id: str) -> ShareGroup:
     """Return the group to join, which may be new; raise GROUP_ID_NOT_FOUND for another type."""
-    if step.shard.has_other_group(group_id, than=step.shard.share_groups):
+    if step.shard.has_other_group(group_id, than=step.shard.of(ShareGroup)):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-    return step.shard.share_groups.get(group_id) or ShareGroup(group_id)
+    return step.shard.of(ShareGroup).get(group_id) or ShareGroup(group_id)
 
 
 def member_of(
@@ -183,7 +184,7 @@ def refresh(step: Step, group: ShareGroup, *, has_changed: bool) -> bool:
     if not has_changed and metadata_hash == group.metadata_hash:
         return False
     write(step, ShareGroupEpoch(group.group_id, group.group_epoch + 1, metadata_hash))
-    step.shard.share_rebalance_count += 1
+    step.shard.rebalance_counts[ShareGroup] += 1
     return True
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.share_group.records import ShareStatePartitions
 from broker.coordinator.share_group.replay import write
 from broker.coordinator.share_group.share_group import ShareGroup
@@ -90,7 +90,7 @@ def begin(step: Step, group: ShareGroup, wanted: Mapping[bytes, NamedPartitions]
 
 def on_results(step: Step, group_id: str, done: Partitions, refused: Partitions) -> None:
     """Note what the share coordinator has begun, and what it has refused."""
-    group = step.shard.share_groups.get(group_id)
+    group = step.shard.of(ShareGroup).get(group_id)
     if group is None:
         return
     states = group.states.confirmed(done).failed(refused)

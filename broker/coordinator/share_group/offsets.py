@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group.heartbeat import joined
 from broker.coordinator.share_group.initialization import (
@@ -133,7 +133,7 @@ def begin_to_delete_offsets(
     step.validate_share_groups()
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
-    group = step.share_group(request.group_id)
+    group = step.group(ShareGroup, request.group_id)
     validate_empty(group)
     by_name = step.shard.image().topics.by_name
     partitions: dict[bytes, tuple[int, ...]] = {}
@@ -170,7 +170,7 @@ def _not_deleted(name: str, reason: str) -> DeleteShareGroupOffsetsResponseTopic
 
 def begin_to_delete_group(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Plan the deletion of a share group's state; of another group there is none."""
-    group = step.shard.share_groups.get(group_id)
+    group = step.shard.of(ShareGroup).get(group_id)
     if group is None:
         step.reply(token, Plan(group_id=group_id))
         return
@@ -201,7 +201,7 @@ class Deleted(NamedTuple):
 
 def complete_deletion(step: Step, token: Token, context: ShardContext, deleted: Deleted) -> None:
     """Note the end of a deletion; it has no second half."""
-    group = step.shard.share_groups.get(deleted.group_id)
+    group = step.shard.of(ShareGroup).get(deleted.group_id)
     if group is not None:
         gone = deleted.topic_ids & frozenset(group.states.deleting)
         if gone:
@@ -231,7 +231,7 @@ def complete_initialization(
 def initialized_partitions(step: Step, token: Token, context: ShardContext, group_id: str) -> None:
     """Answer with the partitions that have state; a group that does not exist has none."""
     step.validate_share_groups()
-    group = step.shard.share_groups.get(group_id)
+    group = step.shard.of(ShareGroup).get(group_id)
     by_id = step.shard.image().topics.by_id
     partitions: dict[bytes, tuple[int, ...]] = {}
     if group is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from broker.coordinator.consumer_group.member import Assignment
-from broker.coordinator.group.protocol_records import decode_with, encode
+from broker.coordinator.group_state.group_records import decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.share_group.member import ShareAssignment, ShareSubscription
 from broker.coordinator.share_group.state_partitions import (

@@ -1,6 +1,6 @@
 """The effect of each record on the groups, and `write`, which appends a record and applies it."""
 
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.share_group.records import (
     ShareCurrent,
     ShareGroupEpoch,
@@ -17,7 +17,7 @@ from broker.coordinator.share_group.state_partitions import StatePartitions
 def write(step: Step, record: ShareGroupRecord) -> None:
     """Append a record and apply it. Only this function changes the persisted state of a group."""
     step.append(record.encoded())
-    replay(step.shard.share_groups, record)
+    replay(step.shard.of(ShareGroup), record)
 
 
 def replay(groups: dict[str, ShareGroup], record: ShareGroupRecord) -> None:

@@ -19,11 +19,12 @@ Only the methods under "replay" change persisted state, each for one kind of rec
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 from broker.coordinator.consumer_group.consumer_group import count_down
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.consumer_group.new_targets import NewTargets
-from broker.coordinator.group.known_member import known_member
+from broker.coordinator.group_state.modern_group import known_member
 from broker.coordinator.share_group.member import ShareAssignment, ShareMember, ShareSubscription
 from broker.coordinator.share_group.state_partitions import StatePartitions
 
@@ -36,10 +37,18 @@ class ShareGroupState(Enum):
     DEAD = "Dead"
 
 
+class ShareDeadline(Enum):
+    """The purpose of a deadline of a share group."""
+
+    SESSION = "a member's session"
+    ASSIGNING = "the rest of the targets"
+
+
 @dataclass(slots=True)
 class ShareGroup:
     """The state of one group. Its methods send no answers."""
 
+    KIND: ClassVar = "a share group"
     group_id: str
     group_epoch: int = 0
     metadata_hash: int = 0  # of the subscribed topics, at the group epoch

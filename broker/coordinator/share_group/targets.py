@@ -9,13 +9,13 @@ import logging
 from broker.coordinator.consumer_group.assignors.spec import MemberSpec
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
-from broker.coordinator.group.assigning import completed, is_early
-from broker.coordinator.group.step import Step
-from broker.coordinator.share_group.config import ASSIGNOR
+from broker.coordinator.group_state.config import ASSIGNOR
+from broker.coordinator.group_state.modern_group import completed, is_early
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.share_group.member import ShareAssignment, ShareMember
 from broker.coordinator.share_group.records import ShareCurrent, ShareTarget, ShareTargetEpoch
 from broker.coordinator.share_group.replay import write
-from broker.coordinator.share_group.share_group import ShareGroup
+from broker.coordinator.share_group.share_group import ShareDeadline, ShareGroup
 from broker.coordinator.share_group.simple_assignor import Assignable, assign
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def maybe_assign(step: Step, group: ShareGroup) -> bool:
 
 def go_on_assigning(step: Step, group: ShareGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = completed(step, group)
+    new = completed(step, group, ShareDeadline.ASSIGNING)
     if new is None:
         return
     if not fits_records(new, step.shard.config.max_batch_bytes):

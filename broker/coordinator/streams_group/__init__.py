@@ -11,5 +11,5 @@
     administration        descriptions; checks for commits and fetches of offsets
     streams_group, member the state; `records` and `replay` persist it
 
-It shares the classes of a shard with the other groups: `group/step.py`, `group/shard.py`.
+It shares the classes of a shard with the other groups: `group_state/step.py`, `group/shard.py`.
 """

@@ -7,7 +7,7 @@ partitions whose active task the member has had since that epoch or earlier (KIP
 from collections.abc import Callable, Mapping
 
 from broker.coordinator.consumer_group.administration import FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import Token
 from broker.coordinator.streams_group.configured_topology import (
     ConfiguredSubtopology,
@@ -37,7 +37,7 @@ STREAMS_GROUP_TYPE = "streams"
 def describe_streams_group(step: Step, token: Token, group_id: str) -> None:
     """Describe one group; GROUP_ID_NOT_FOUND if it is not a streams group."""
     try:
-        group = step.streams_group(group_id)
+        group = step.group(StreamsGroup, group_id)
     except KafkaError as refusal:
         described = DescribedGroup(
             group_id=group_id, error_code=refusal.code, error_message=refusal.message

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from broker.coordinator.streams_group.config import MAX_TASKS
+from broker.coordinator.group_state.config import MAX_TASKS
 from broker.coordinator.streams_group.topology import StreamsTopology, invalid, source_topics
 from common.kafka.protocol.messages.streams_group_heartbeat import Status, Subtopology, TopicInfo
 

@@ -6,7 +6,7 @@ it with their next heartbeat.
 
 import logging
 
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.streams_group.member import MemberState, StreamsMember
 from broker.coordinator.streams_group.records import (
     Current,
@@ -17,7 +17,7 @@ from broker.coordinator.streams_group.records import (
     TargetEpoch,
 )
 from broker.coordinator.streams_group.replay import write
-from broker.coordinator.streams_group.streams_group import StreamsGroup
+from broker.coordinator.streams_group.streams_group import StreamsDeadline, StreamsGroup
 from common.kafka.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def leave(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
     """Remove a member that leaves; it may ask the others to shut down too."""
-    group = step.streams_group(request.group_id)
+    group = step.group(StreamsGroup, request.group_id)
     member = group.member(request.member_id)
     if request.shutdown_application:
         request_shutdown(group, member.member_id)
@@ -45,7 +45,7 @@ def request_shutdown(group: StreamsGroup, member_id: str) -> None:
 
 def erase(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Write the tombstones of a member, of its tasks and of its target."""
-    for kind in (DeadlineKind.CONSUMER_SESSION, DeadlineKind.REVOCATION):
+    for kind in (StreamsDeadline.SESSION, StreamsDeadline.REVOCATION):
         step.cancel(Deadline(kind, group.group_id, member.member_id))
     write(step, Current(group.group_id, member.member_id, None))
     write(step, TargetAssignment(group.group_id, member.member_id, None))
@@ -74,7 +74,7 @@ def erase_group(step: Step, group: StreamsGroup) -> None:
     """Remove a group with all its records."""
     for member in list(group.members.values()):
         erase(step, group, member)
-    for kind in (DeadlineKind.INITIAL_DELAY, DeadlineKind.ASSIGNING):
+    for kind in (StreamsDeadline.INITIAL_DELAY, StreamsDeadline.ASSIGNING):
         step.cancel(Deadline(kind, group.group_id))
     write(step, TargetEpoch(group.group_id, None))
     write(step, GroupTopology(group.group_id, None))
@@ -83,13 +83,13 @@ def erase_group(step: Step, group: StreamsGroup) -> None:
 
 def restart_session(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Start a member's session timeout anew."""
-    deadline = Deadline(DeadlineKind.CONSUMER_SESSION, group.group_id, member.member_id)
+    deadline = Deadline(StreamsDeadline.SESSION, group.group_id, member.member_id)
     step.schedule(deadline, step.streams_config(group.group_id).session_timeout_ms)
 
 
 def watch_revocation(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Start the rebalance timeout of a member that must give tasks up, or cancel it."""
-    deadline = Deadline(DeadlineKind.REVOCATION, group.group_id, member.member_id)
+    deadline = Deadline(StreamsDeadline.REVOCATION, group.group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_TASKS:
         step.schedule(deadline, max(member.metadata.rebalance_timeout_ms, 0))
     else:

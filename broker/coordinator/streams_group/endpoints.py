@@ -1,6 +1,6 @@
 """Where the partitions of a group's tasks are, for interactive queries: by endpoint of a member."""
 
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.streams_group.configured_topology import ConfiguredSubtopology
 from broker.coordinator.streams_group.member import HeldTasks
 from broker.coordinator.streams_group.streams_group import StreamsGroup

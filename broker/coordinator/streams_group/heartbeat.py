@@ -11,13 +11,12 @@ the cluster's topics, write the member, compute targets if due (`targets`), reco
 
 from typing import NamedTuple
 
-from broker.coordinator.consumer_group.config import SETTLING_MS, soon_ms
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.consumer_group.heartbeat import fenced, too_large
 from broker.coordinator.consumer_group.migration import dissolve
-from broker.coordinator.group.assigning import is_early
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.config import fits_record
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.config import SETTLING_MS, fits_record, soon_ms
+from broker.coordinator.group_state.modern_group import is_early
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.streams_group import departures
 from broker.coordinator.streams_group.configured_topology import (
@@ -91,7 +90,7 @@ def streams_group_heartbeat(
     validate_sizes(step, group, topology, Member(group.group_id, request.member_id, metadata))
     if replaced is not None:
         dissolve(step, replaced)
-    step.shard.streams_groups[group.group_id] = group
+    step.shard.of(StreamsGroup)[group.group_id] = group
     if not group.members:
         delay_first(step, group)
     if group.topology is None:
@@ -279,14 +278,14 @@ def group_of(
 ) -> tuple[StreamsGroup, ClassicGroup | None]:
     """Return the group, and the empty classic group that it replaces; raise GROUP_ID_NOT_FOUND."""
     group_id = request.group_id
-    classic = step.shard.groups.get(group_id)
+    classic = step.shard.of(ClassicGroup).get(group_id)
     is_new = classic is None or classic.state is GroupState.EMPTY
-    is_other = step.shard.has_other_group(group_id, than=step.shard.groups)
+    is_other = step.shard.has_other_group(group_id, than=step.shard.of(ClassicGroup))
     if request.member_epoch == JOIN_EPOCH and is_new and not is_other:
         return StreamsGroup(group_id), classic
     if classic is None and not is_other:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-    return step.streams_group(group_id), None
+    return step.group(StreamsGroup, group_id), None
 
 
 def member_of(

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
-from broker.coordinator.group.pieces import advance
+from broker.coordinator.group_state.modern_group import advance
 from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.streams_group.member import Target
 from broker.coordinator.streams_group.records import TargetAssignment

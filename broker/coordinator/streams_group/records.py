@@ -12,7 +12,7 @@ written as none.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from broker.coordinator.group.protocol_records import by_partition, decode_with, encode
+from broker.coordinator.group_state.group_records import by_partition, decode_with, encode
 from broker.coordinator.output import CoordinatorRecord
 from broker.coordinator.streams_group.member import (
     NO_TOPOLOGY_EPOCH,

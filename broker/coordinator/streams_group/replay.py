@@ -1,6 +1,6 @@
 """The effect of each record on the groups, and `write`, which appends a record and applies it."""
 
-from broker.coordinator.group.step import Step
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.streams_group.records import (
     Current,
     GroupEpoch,
@@ -16,7 +16,7 @@ from broker.coordinator.streams_group.streams_group import INITIAL_EPOCH, Stream
 def write(step: Step, record: StreamsGroupRecord) -> None:
     """Append a record and apply it. Only this function changes the persisted state of a group."""
     step.append(record.encoded())
-    replay(step.shard.streams_groups, record)
+    replay(step.shard.of(StreamsGroup), record)
 
 
 def replay(groups: dict[str, StreamsGroup], record: StreamsGroupRecord) -> None:

@@ -26,8 +26,9 @@ Only the methods under "replay" change persisted state, each for one kind of rec
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
-from broker.coordinator.group.known_member import known_member
+from broker.coordinator.group_state.modern_group import known_member
 from broker.coordinator.streams_group.configured_topology import ConfiguredTopology
 from broker.coordinator.streams_group.member import (
     NO_TOPOLOGY_EPOCH,
@@ -56,10 +57,20 @@ class StreamsGroupState(Enum):
     DEAD = "Dead"
 
 
+class StreamsDeadline(Enum):
+    """The purpose of a deadline of a streams group."""
+
+    SESSION = "a member's session"
+    REVOCATION = "the time to revoke tasks"
+    INITIAL_DELAY = "the first assignment"
+    ASSIGNING = "the rest of the targets"
+
+
 @dataclass(slots=True)
 class StreamsGroup:
     """The state of one group. Its methods send no answers."""
 
+    KIND: ClassVar = "a streams group"
     group_id: str
     group_epoch: int = INITIAL_EPOCH
     metadata_hash: int = 0  # of the required topics, at the group epoch

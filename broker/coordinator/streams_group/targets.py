@@ -9,8 +9,8 @@ began, and if the group epoch has grown meanwhile, it runs again.
 import logging
 from hashlib import blake2b
 
-from broker.coordinator.group.assigning import completed, is_early
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.group_state.modern_group import completed, is_early
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import record_size_bytes
 from broker.coordinator.streams_group.configured_topology import (
     ConfiguredTopology,
@@ -22,7 +22,7 @@ from broker.coordinator.streams_group.new_targets import NewTargets
 from broker.coordinator.streams_group.records import GroupEpoch, TargetEpoch
 from broker.coordinator.streams_group.replay import write
 from broker.coordinator.streams_group.sticky import MemberSpec, SubtopologySpec
-from broker.coordinator.streams_group.streams_group import StreamsGroup
+from broker.coordinator.streams_group.streams_group import StreamsDeadline, StreamsGroup
 from broker.coordinator.streams_group.topology import StreamsTopology
 from common.kafka.protocol.messages.streams_group_heartbeat import Status
 
@@ -66,7 +66,7 @@ def refresh(
     if has_changed or (metadata_hash, validated, configs) != before:
         epoch = group.group_epoch + 1
         write(step, GroupEpoch(group.group_id, epoch, metadata_hash, validated, configs))
-        step.shard.streams_rebalance_count += 1
+        step.shard.rebalance_counts[StreamsGroup] += 1
     group.configured = configured
     group.seen_topics_version = step.shard.topics_version
 
@@ -95,7 +95,7 @@ def delay_first(step: Step, group: StreamsGroup) -> None:
     delay_ms = step.streams_config(group.group_id).initial_rebalance_delay_ms
     if delay_ms > 0 and not group.is_first_delayed:
         group.is_first_delayed = True
-        step.schedule(Deadline(DeadlineKind.INITIAL_DELAY, group.group_id), delay_ms)
+        step.schedule(Deadline(StreamsDeadline.INITIAL_DELAY, group.group_id), delay_ms)
 
 
 def on_initial_delay(step: Step, group: StreamsGroup) -> None:
@@ -154,7 +154,7 @@ def begin_to_assign(group: StreamsGroup) -> NewTargets:
 
 def go_on_assigning(step: Step, group: StreamsGroup) -> None:
     """Continue the computation, and write the targets when it is done."""
-    new = completed(step, group)
+    new = completed(step, group, StreamsDeadline.ASSIGNING)
     if new is None:
         return
     limit_bytes = step.shard.config.max_batch_bytes // RECORDS_IN_ONE

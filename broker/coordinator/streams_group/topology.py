@@ -8,7 +8,7 @@ are the internal topics, which the broker creates.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from broker.coordinator.streams_group.config import MAX_SUBTOPOLOGIES, MAX_TOPICS
+from broker.coordinator.group_state.config import MAX_SUBTOPOLOGIES, MAX_TOPICS
 from broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.streams_group_heartbeat import Subtopology, Topology

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from broker.log.config import LogConfig
+from broker.metadata.control.group_limits import GROUP_LIMITS, GroupLimit
 from broker.metadata.control.sessions import Sessions
-from broker.metadata.control.settings.groups import GROUP_LIMITS, GroupLimit
 from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_AT_FORMAT
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY

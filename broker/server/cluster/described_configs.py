@@ -8,16 +8,16 @@ from broker.config.dynamic_settings import is_dynamic
 from broker.config.known_settings import KNOWN_SETTINGS, KnownSetting
 from broker.config.sources import base_of
 from broker.log.config import TOPIC_SETTINGS, format_value
+from broker.metadata.control.group_limits import (
+    GROUP_DEFAULTS,
+    GROUP_SETTINGS,
+    RENEW_IS_ENABLED,
+)
 from broker.metadata.control.settings.client_metrics import (
     DEFAULT_INTERVAL_MS,
     INTERVAL,
     MATCH,
     METRICS,
-)
-from broker.metadata.control.settings.groups import (
-    GROUP_DEFAULTS,
-    GROUP_SETTINGS,
-    RENEW_IS_ENABLED,
 )
 
 DYNAMIC_TOPIC_CONFIG = 1

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
+from broker.coordinator.classic_group.classic_group import ClassicGroup
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup, ConsumerGroupState
 from broker.coordinator.group.shard import GroupShard
-from broker.coordinator.share_group.share_group import ShareGroupState
-from broker.coordinator.streams_group.streams_group import StreamsGroupState
+from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupState
+from broker.coordinator.streams_group.streams_group import StreamsGroup, StreamsGroupState
 
 PREFIX = "kafka_server_group_coordinator_metrics_"
 
@@ -27,10 +28,10 @@ def group_numbers(shards: Iterable[GroupShard]) -> Iterator[GroupNumber]:
     """Return the numbers of the groups of these shards."""
     states = [shard.state for shard in shards]
     counts = {
-        "classic": sum(len(state.groups) for state in states),
-        "consumer": sum(len(state.consumer_groups) for state in states),
-        "share": sum(len(state.share_groups) for state in states),
-        "streams": sum(len(state.streams_groups) for state in states),
+        "classic": sum(len(state.of(ClassicGroup)) for state in states),
+        "consumer": sum(len(state.of(ConsumerGroup)) for state in states),
+        "share": sum(len(state.of(ShareGroup)) for state in states),
+        "streams": sum(len(state.of(StreamsGroup)) for state in states),
     }
     for protocol, count in counts.items():
         yield GroupNumber("group_count", "Groups by protocol", ("protocol", protocol), count)
@@ -38,20 +39,20 @@ def group_numbers(shards: Iterable[GroupShard]) -> Iterator[GroupNumber]:
         (
             "consumer",
             ConsumerGroupState,
-            [group for state in states for group in state.consumer_groups.values()],
-            sum(state.consumer_rebalance_count for state in states),
+            [group for state in states for group in state.of(ConsumerGroup).values()],
+            sum(state.rebalance_counts[ConsumerGroup] for state in states),
         ),
         (
             "streams",
             StreamsGroupState,
-            [group for state in states for group in state.streams_groups.values()],
-            sum(state.streams_rebalance_count for state in states),
+            [group for state in states for group in state.of(StreamsGroup).values()],
+            sum(state.rebalance_counts[StreamsGroup] for state in states),
         ),
         (
             "share",
             ShareGroupState,
-            [group for state in states for group in state.share_groups.values()],
-            sum(state.share_rebalance_count for state in states),
+            [group for state in states for group in state.of(ShareGroup).values()],
+            sum(state.rebalance_counts[ShareGroup] for state in states),
         ),
     ):
         yield from _numbers_of_kind(kind, known, Counter(group.state for group in groups))

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Iterator
 
-from broker.coordinator.group.config import GroupConfig
 from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output, ShardContext
 from broker.coordinator.share_group.initialization import InitializeState
 from broker.log.partition_log import PartitionLog

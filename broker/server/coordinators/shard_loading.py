@@ -9,8 +9,8 @@ log order. This matters because clients wait while their coordinator is loading.
 from collections.abc import Iterator
 from typing import Protocol
 
-from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
-from broker.coordinator.group.records import is_offset_key
+from broker.coordinator.classic_group.records import is_offset_key
+from broker.coordinator.group_state.last_offsets import LastOffsets, OffsetFound
 from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
 from broker.records.batch import RecordBatch

@@ -11,7 +11,3 @@ connects, `catalog.py` reads tables and keys, `publication.py` maintains the pub
 `snapshot.py` and `log_reader.py` read rows and changes. The connector needs
 `millstream[postgresql]`.
 """
-
-from connect.connectors.postgresql.source import PostgresSourceConnector
-
-__all__ = ["PostgresSourceConnector"]

@@ -21,7 +21,7 @@ from schemas.registry.rest.answers import (
     registry_of,
 )
 from schemas.registry.rest.subjects import entry_body, text_of
-from schemas.registry.schema_types import SCHEMA_TYPES
+from schemas.registry.schema_types.parsing import SCHEMA_TYPES
 from schemas.registry.subjects import DEFAULT_CONTEXT, parse_subject, qualified_context
 
 

@@ -18,8 +18,8 @@ from common.process.json_text import read_json
 from schemas.registry.questions import Named
 from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
 from schemas.registry.schema_types.avro_rules import Checker
+from schemas.registry.schema_types.parsed_schema import ParsedSchema, check_shape, unknown_format
 
 _MEMBERS_LIMIT = 10_000
 """A limit, because the package compares the name of each field with all fields before it."""

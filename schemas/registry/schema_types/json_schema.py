@@ -12,9 +12,9 @@ from common.process.json_text import read_json
 from schemas.registry.questions import Named
 from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import ParsedSchema, check_shape, unknown_format
 from schemas.registry.schema_types.json_loader import json_key, load
 from schemas.registry.schema_types.json_rules import differences
+from schemas.registry.schema_types.parsed_schema import ParsedSchema, check_shape, unknown_format
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError, UndefinedTypeCheck)
 """The errors, besides SchemaError, that the packages raise for an invalid schema."""

@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from schemas.registry.questions import Named
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types import ParsedSchema, unknown_format
+from schemas.registry.schema_types.parsed_schema import ParsedSchema, unknown_format
 from schemas.registry.schema_types.proto_compiler import (
     MAIN,
     compiled,

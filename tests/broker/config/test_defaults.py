@@ -8,7 +8,7 @@ import pytest
 
 from broker.config.known_settings import KNOWN_SETTINGS
 from broker.log.topic_settings import TOPIC_SETTINGS, SettingValue
-from broker.metadata.control.settings.groups import GROUP_LIMITS, GROUP_SETTINGS
+from broker.metadata.control.group_limits import GROUP_LIMITS, GROUP_SETTINGS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "defaults.md").read_text()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.refusals import refuse
+from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import Reply, ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.join_group import JoinGroupResponse
@@ -189,7 +189,8 @@ def test_to_unload_very_many_groups_only_those_are_looked_at_where_somebody_wait
     scenario = Scenario()
     waiting = scenario.client(group_id="waits")
     waiting.join()
-    scenario.shard.state.groups = Unwalked(scenario.shard.state.groups)
+    tables = scenario.shard.state.tables
+    tables[ClassicGroup] = Unwalked(tables[ClassicGroup])
     assert [token for token, _ in scenario.shard.unload(ErrorCode.NOT_COORDINATOR)] == [
         waiting.join_token
     ]

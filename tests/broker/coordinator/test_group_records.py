@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.member import subscribed_topics
-from broker.coordinator.group.offset_store import OffsetAndMetadata
-from broker.coordinator.group.records import (
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.member import subscribed_topics
+from broker.coordinator.classic_group.records import (
     GroupRecord,
     OffsetRecord,
     decode_record,
@@ -15,6 +14,7 @@ from broker.coordinator.group.records import (
     group_tombstone,
     offset_record,
 )
+from broker.coordinator.group_state.offset_store import OffsetAndMetadata
 from broker.model import TopicPartition
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.wire import DecodeError

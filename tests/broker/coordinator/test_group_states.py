@@ -2,13 +2,13 @@
 
 import pytest
 
-from broker.coordinator.group.classic_group import (
+from broker.coordinator.classic_group.classic_group import (
     TRANSITIONS,
     ClassicGroup,
     GroupEvent,
     GroupState,
 )
-from broker.coordinator.group.liveness import ANSWER_TO_HEARTBEAT
+from broker.coordinator.classic_group.liveness import ANSWER_TO_HEARTBEAT
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Scenario
 

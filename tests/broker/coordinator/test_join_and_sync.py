@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import MAX_NAME_BYTES, MAX_PENDING_MEMBERS, GroupConfig
+from broker.coordinator.classic_group.classic_group import GroupState
+from broker.coordinator.group_state.config import MAX_NAME_BYTES, MAX_PENDING_MEMBERS, GroupConfig
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import GROUP, Scenario, protocols
 

@@ -5,11 +5,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.last_offsets import LastOffsets, OffsetFound
-from broker.coordinator.group.offset import OffsetAndMetadata
-from broker.coordinator.group.records import offset_record
+from broker.coordinator.classic_group.records import offset_record
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.last_offsets import LastOffsets, OffsetFound
+from broker.coordinator.group_state.pending_offsets import OffsetAndMetadata
 from broker.model import TopicPartition
 from broker.records.header import NO_PRODUCER_ID
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import MAX_NAME_BYTES, GroupConfig
-from broker.coordinator.group.offset_store import NO_TOPIC_ID
+from broker.coordinator.classic_group.classic_group import GroupState
+from broker.coordinator.group_state.config import MAX_NAME_BYTES, GroupConfig
+from broker.coordinator.group_state.offset_store import NO_TOPIC_ID
 from broker.coordinator.output import ShardContext
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_commit import (

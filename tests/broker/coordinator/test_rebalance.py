@@ -1,7 +1,7 @@
 """Rebalances: who joins, who is waited for, who is left behind."""
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.classic_group.classic_group import GroupState
+from broker.coordinator.group_state.config import GroupConfig
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Scenario, protocols, subscription
 

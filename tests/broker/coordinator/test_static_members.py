@@ -1,7 +1,7 @@
 """Static members (KIP-345): they come back under a new id and keep what they had."""
 
-from broker.coordinator.group.classic_group import GroupState
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.classic_group.classic_group import GroupState
+from broker.coordinator.group_state.config import GroupConfig
 from common.kafka.errors import ErrorCode
 from tests.lib.group_scenario import Scenario, protocols
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.offset import OffsetAndMetadata
-from broker.coordinator.group.offset_store import NO_TOPIC_ID, OffsetStore
-from broker.coordinator.group.records import offset_record
+from broker.coordinator.classic_group.records import offset_record
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.offset_store import NO_TOPIC_ID, OffsetStore
+from broker.coordinator.group_state.pending_offsets import OffsetAndMetadata
 from broker.coordinator.output import EndOfTransaction, InTransaction, ShardContext
 from broker.model import TopicPartition
 from common.kafka.errors import ErrorCode

@@ -1,17 +1,14 @@
-"""The input of an assignor, and the assignors' names."""
+"""The input of an assignor."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from broker.coordinator.consumer_group.member import Assignment
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[int, None, T]
 """Interruptible work: each yield gives about how many members, topics and partitions it touched."""
-
-UNIFORM: Final = "uniform"
-RANGE: Final = "range"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from broker.log.config import LogConfig
+from broker.metadata.control.group_limits import validate_group, whole_number
 from broker.metadata.control.settings.client_metrics import validate_client_metrics
-from broker.metadata.control.settings.groups import validate_group, whole_number
 from broker.metadata.control.view import ClusterView
 from broker.metadata.parts.configs import (
     BROKER_RESOURCE,

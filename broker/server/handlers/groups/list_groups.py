@@ -4,9 +4,9 @@ A filter may have any names; the shards get only the known ones. There may be ve
 the answer is made in steps.
 """
 
+from broker.coordinator.classic_group.classic_group import GroupState
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
-from broker.coordinator.group.classic_group import GroupState
 from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE, listed_group
 from broker.server.cluster.repeated import distinct
 from broker.server.coordinators.groups import Groups

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.coordinator.consumer_group.config import ConsumerGroupConfig
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.consumer_group.consumer_group import ConsumerGroup
+from broker.coordinator.group_state.config import ConsumerGroupConfig, GroupConfig
 from broker.coordinator.output import ShardContext
 from broker.metadata.features import GROUP_VERSION
 from common.kafka.errors import ErrorCode
@@ -484,7 +484,7 @@ def test_a_reloaded_shard_knows_all_that_was_written(world):
     consumers.append(world.consumer(regex="or.*", instance_id="i1"))
     world.settle(*consumers)
     group = world.consumer_group
-    reloaded = world.reloaded_shard().state.consumer_groups[GROUP]
+    reloaded = world.reloaded_shard().state.of(ConsumerGroup)[GROUP]
     for name in ("group_epoch", "target_epoch", "members", "targets", "owners", "regexes"):
         assert getattr(reloaded, name) == getattr(group, name), name
     world.reload()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group import pieces
+from broker.coordinator.group_state import modern_group
 from tests.lib.consumer_group_scenario import Consumer, ConsumerScenario
 
 PARTITION_COUNT = 60
@@ -10,7 +10,7 @@ PARTITION_COUNT = 60
 
 @pytest.fixture
 def world(monkeypatch):
-    monkeypatch.setattr(pieces, "COST_AT_ONCE", 20)
+    monkeypatch.setattr(modern_group, "COST_AT_ONCE", 20)
     world = ConsumerScenario()
     world.topics(orders=PARTITION_COUNT // 2, payments=PARTITION_COUNT // 2)
     return world

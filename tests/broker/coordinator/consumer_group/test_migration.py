@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker.coordinator.consumer_group.config import ConsumerGroupConfig, MigrationPolicy
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import ConsumerGroupConfig, GroupConfig, MigrationPolicy
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import GroupConfig, ShareGroupConfig
 from broker.coordinator.output import ShardContext
-from broker.coordinator.share_group.config import ShareGroupConfig
+from broker.coordinator.share_group.share_group import ShareGroup
 from broker.metadata.features import SHARE_VERSION
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.join_group import JoinGroupRequest
@@ -284,7 +284,7 @@ def test_what_was_written_is_what_is_loaded(world) -> None:
     world.settle_share(*members)
     members[0].leave()
     world.settle_share(*members[1:])
-    loaded = world.reloaded_shard().state.share_groups
+    loaded = world.reloaded_shard().state.of(ShareGroup)
     assert persisted(loaded[GROUP]) == persisted(world.share_group)
 
 

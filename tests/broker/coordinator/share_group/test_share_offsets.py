@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.share_group.config import ShareGroupConfig
+from broker.coordinator.group_state.config import GroupConfig, ShareGroupConfig
 from broker.coordinator.share_group.offsets import (
     Deleted,
     Initialized,
@@ -16,6 +15,7 @@ from broker.coordinator.share_group.offsets import (
     complete_initialization,
     initialized_partitions,
 )
+from broker.coordinator.share_group.share_group import ShareGroup
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -152,7 +152,7 @@ def test_a_group_is_deleted_after_its_state(world) -> None:
     assert plan.partitions == {ORDERS: (0, 1)}
     assert world.delete().error_code == ErrorCode.NONE
     assert not world.share_groups
-    assert not world.reloaded_shard().state.share_groups
+    assert not world.reloaded_shard().state.of(ShareGroup)
     assert world.plan(begin_to_delete_group, GROUP).error_code == ErrorCode.NONE
     assert world.delete().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 

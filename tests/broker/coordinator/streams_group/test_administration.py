@@ -4,6 +4,7 @@ import pytest
 
 from broker.coordinator.output import ShardContext
 from broker.coordinator.streams_group.member import MemberState
+from broker.coordinator.streams_group.streams_group import StreamsGroup
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -100,7 +101,7 @@ def test_a_group_is_listed_described_and_deleted_once_it_is_empty(world, thread)
     assert world.listed() == [(GROUP, "streams", "Empty")]
     assert world.delete().error_code == ErrorCode.NONE
     assert world.listed() == []
-    assert world.reloaded_shard().state.streams_groups == {}
+    assert world.reloaded_shard().state.of(StreamsGroup) == {}
 
 
 def test_a_description_of_another_group_is_refused(world):
@@ -125,7 +126,7 @@ def test_a_classic_member_replaces_a_group_without_members(world, thread):
     thread.leave()
     Client(world, "classic").join()
     assert world.listed() == [(GROUP, "classic", "PreparingRebalance")]
-    assert world.reloaded_shard().state.streams_groups == {}
+    assert world.reloaded_shard().state.of(StreamsGroup) == {}
     assert world.thread().error() is ErrorCode.GROUP_ID_NOT_FOUND
 
 

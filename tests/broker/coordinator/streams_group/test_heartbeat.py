@@ -2,8 +2,7 @@
 
 import pytest
 
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.streams_group.config import StreamsGroupConfig
+from broker.coordinator.group_state.config import GroupConfig, StreamsGroupConfig
 from broker.coordinator.streams_group.configured_topology import StatusCode
 from broker.metadata.features import STREAMS_VERSION
 from common.kafka.errors import ErrorCode

@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.config import GroupConfig
-from broker.coordinator.group.member import Member, MemberProtocol
-from broker.coordinator.group.offset import OffsetAndMetadata
-from broker.coordinator.group.records import group_record, offset_record
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.member import Member, MemberProtocol
+from broker.coordinator.classic_group.records import group_record, offset_record
 from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.group_state.config import GroupConfig
+from broker.coordinator.group_state.pending_offsets import OffsetAndMetadata
 from broker.coordinator.output import Instant
 from broker.model import TopicPartition
 from broker.records.build import build_batch
@@ -109,6 +109,6 @@ def test_very_many_groups_without_a_member_are_taken_over_in_steps(monkeypatch):
         committed = OffsetAndMetadata(offset=1, commit_timestamp_ms=0)
         partition = TopicPartition("topic", 0)
         shard.replay(*offset_record(f"simple-{number}", partition, committed))
-    counts = [len(shard.state.groups) for _ in shard.loaded(Instant(0, 0))]
+    counts = [len(shard.state.of(ClassicGroup)) for _ in shard.loaded(Instant(0, 0))]
     # The last two are steps over the groups that were made: for each, once more.
     assert counts == [10, 20, 25, 25, 25]

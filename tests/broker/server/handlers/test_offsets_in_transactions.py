@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinator.group.config import GroupConfig
+from broker.coordinator.group_state.config import GroupConfig
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.records.batch import split_batches
 from broker.server.coordinators import parts

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect.connectors.postgresql import PostgresSourceConnector
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from millstream.connect import ConnectException, DataException, SourceRecord
 from tests.lib.connect_tasks import Kept
 from tests.lib.postgresql import PostgreSql

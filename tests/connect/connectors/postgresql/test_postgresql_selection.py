@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from connect.connectors.name_patterns import Patterns, patterns_in
-from connect.connectors.postgresql import PostgresSourceConnector
 from connect.connectors.postgresql.masks import Masks
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from millstream.connect import ConfigException
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied

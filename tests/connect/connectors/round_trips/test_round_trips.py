@@ -10,7 +10,7 @@ from hypothesis import given
 
 from connect.connectors.jdbc import JdbcSourceConnector
 from connect.connectors.jdbc.sink_task import JdbcSinkTask
-from connect.connectors.postgresql import PostgresSourceConnector
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from tests.connect.connectors.round_trips.held_values import EXACT
 from tests.connect.connectors.round_trips.random_tables import (
     LIMITS,

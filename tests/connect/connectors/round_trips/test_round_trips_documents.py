@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connect.connectors.elasticsearch.sink_task import ElasticsearchSinkTask
 from connect.connectors.jdbc import JdbcSourceConnector
-from connect.connectors.postgresql import PostgresSourceConnector
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from tests.connect.connectors.round_trips.held_values import (
     EXACT,
     OWN_TYPES,

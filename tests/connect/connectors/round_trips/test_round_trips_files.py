@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from connect.connectors.jdbc import JdbcSourceConnector
 from connect.connectors.object_store.sink_task import ObjectStoreSinkTask
-from connect.connectors.postgresql import PostgresSourceConnector
+from connect.connectors.postgresql.source import PostgresSourceConnector
 from connect.transforms.insert_field import InsertFieldValue
 from tests.connect.connectors.round_trips.held_values import (
     EXACT,

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import unpack_from
 
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.member import Member, MemberProtocol
-from broker.coordinator.group.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.member import Member, MemberProtocol
+from broker.coordinator.group_state.offset_store import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
 from broker.coordinator.output import CoordinatorRecord
 from broker.model import TopicPartition
 from common.kafka.protocol.records.group import (

@@ -8,14 +8,13 @@ type. v8 has a reason. v9 tells a returning static leader to skip the assignment
 versions the answer names the predecessor as the leader, so that the member does not assign.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.coordinator.consumer_group.migration import drop_empty
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.config import MAX_PENDING_MEMBERS, GroupConfig, fits_record
-from broker.coordinator.group.member import Member, MemberProtocol
-from broker.coordinator.group.rebalance import (
+from broker.coordinator.classic_group.classic_group import ClassicDeadline, ClassicGroup, GroupState
+from broker.coordinator.classic_group.member import Member, MemberProtocol
+from broker.coordinator.classic_group.rebalance import (
     current_generation,
     join_refusal,
     maybe_complete_join,
@@ -23,8 +22,10 @@ from broker.coordinator.group.rebalance import (
     remove_member,
     remove_parked,
 )
-from broker.coordinator.group.records import group_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.classic_group.records import group_record
+from broker.coordinator.classic_group.sessions import end_session, park, restart_session
+from broker.coordinator.group_state.config import MAX_PENDING_MEMBERS, GroupConfig, fits_record
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import ShardContext, Token, Waiting
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.join_group import (
@@ -60,11 +61,22 @@ def refuse_join(
     return join_refusal(code, member_id, context.api_version)
 
 
-def join_group(step: Step, token: Token, context: ShardContext, request: JoinGroupRequest) -> None:
-    """Add a member, or let it join again; the answer is parked until the join phase ends."""
+def join_group(
+    step: Step,
+    token: Token,
+    context: ShardContext,
+    request: JoinGroupRequest,
+    *,
+    drop_empty: Callable[[Step, str], None],
+) -> None:
+    """Add a member, or let it join again; the answer is parked until the join phase ends.
+
+    A new member calls `drop_empty`, which removes a group without members that has a newer protocol
+    and the same name.
+    """
     validate_request(step.shard.config, context, request)
     call = JoinCall(token, context, request)
-    group = step.shard.groups.get(request.group_id)
+    group = step.shard.of(ClassicGroup).get(request.group_id)
     if group is None:
         if request.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -80,6 +92,7 @@ def join_group(step: Step, token: Token, context: ShardContext, request: JoinGro
     if request.member_id:
         join_known_member(step, group, call)
     else:
+        drop_empty(step, group.group_id)
         join_unknown_member(step, group, call)
 
 
@@ -119,7 +132,7 @@ def refuse_for_size(step: Step, group: ClassicGroup, call: JoinCall) -> None:
     if member is not None:
         remove_member(step, group, member)
     elif member_id in group.pending_member_ids:
-        step.end_session(group, member_id)
+        end_session(step, group, member_id)
         group.remove(member_id)
     maybe_complete_join(step, group)
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -131,8 +144,7 @@ def join_unknown_member(step: Step, group: ClassicGroup, call: JoinCall) -> None
     instance_id = call.request.group_instance_id
     prefix = call.context.client_id if instance_id is None else instance_id
     member = new_member(f"{prefix}-{random_uuid_text(step)}", call)
-    drop_empty(step, group.group_id)
-    step.shard.groups[group.group_id] = group
+    step.shard.of(ClassicGroup)[group.group_id] = group
     if instance_id is not None and instance_id in group.static_member_ids:
         replace_static_member(step, group, member, call)
     elif instance_id is None and call.context.api_version >= FIRST_VERSION_REQUIRING_MEMBER_ID:
@@ -149,7 +161,7 @@ def require_member_id(step: Step, group: ClassicGroup, member: Member, call: Joi
     if group.initial_delay is not None:
         # It is about to join: the first generation waits for it once more.
         group.initial_delay.member_arrived = True
-    step.restart_session(group, member)
+    restart_session(step, group, member)
     code = ErrorCode.MEMBER_ID_REQUIRED
     step.reply(call.token, join_refusal(code, member.member_id, call.context.api_version))
 
@@ -181,7 +193,7 @@ def add_member(step: Step, group: ClassicGroup, member: Member, call: JoinCall) 
     wait_for_generation(step, group, member, call)
     # A waiting member sends no heartbeat, and its client may have retried with another id. So the
     # wait of a new member is bounded.
-    session = Deadline(DeadlineKind.SESSION, group.group_id, member.member_id)
+    session = Deadline(ClassicDeadline.SESSION, group.group_id, member.member_id)
     step.schedule(session, step.shard.config.new_member_join_timeout_ms)
     rebalance(step, group, f"{member.member_id} joins ({call.request.reason})")
 
@@ -232,9 +244,9 @@ def keeps_protocol(step: Step, group: ClassicGroup, predecessor: Member, member:
 
 def take_over(step: Step, group: ClassicGroup, predecessor: Member, member: Member) -> None:
     """Replace the predecessor, and end its session."""
-    step.end_session(group, predecessor.member_id)
+    end_session(step, group, predecessor.member_id)
     group.replace(predecessor.member_id, member)
-    step.restart_session(group, member)
+    restart_session(step, group, member)
 
 
 def unchanged_generation(
@@ -253,7 +265,7 @@ def unchanged_generation(
 def wait_for_generation(step: Step, group: ClassicGroup, member: Member, call: JoinCall) -> None:
     """Park a JoinGroup; answer an older one of the same member with REBALANCE_IN_PROGRESS."""
     request = Waiting(call.token, call.context.api_version)
-    superseded = step.park(group.awaiting_join, group, member, request)
+    superseded = park(step, group.awaiting_join, group, member, request)
     if superseded is not None:
         code = ErrorCode.REBALANCE_IN_PROGRESS
         refusal = join_refusal(code, member.member_id, superseded.api_version)

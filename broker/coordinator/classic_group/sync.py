@@ -6,17 +6,23 @@ group record is written, and all are answered. A member that does not send SyncG
 rebalance timeout is removed, because the others would wait for it in the next rebalance.
 """
 
-from broker.coordinator.group.classic_group import ClassicGroup, GroupEvent, GroupState
-from broker.coordinator.group.member import Member
-from broker.coordinator.group.rebalance import (
+from broker.coordinator.classic_group.classic_group import (
+    ClassicDeadline,
+    ClassicGroup,
+    GroupEvent,
+    GroupState,
+)
+from broker.coordinator.classic_group.member import Member
+from broker.coordinator.classic_group.rebalance import (
     answer_sync,
     prepare_rebalance,
     rebalance,
     remove_member,
     reset_assignments,
 )
-from broker.coordinator.group.records import group_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.classic_group.records import group_record
+from broker.coordinator.classic_group.sessions import existing_group, park
+from broker.coordinator.group_state.step import Deadline, Step
 from broker.coordinator.output import ShardContext, Token, Waiting
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -37,12 +43,12 @@ def sync_group(step: Step, token: Token, context: ShardContext, request: SyncGro
     # The member has synced in time, whatever the answer to this request is.
     group.pending_sync_member_ids.discard(member.member_id)
     if not group.pending_sync_member_ids:
-        step.cancel(Deadline(DeadlineKind.SYNC, group.group_id))
+        step.cancel(Deadline(ClassicDeadline.SYNC, group.group_id))
     if group.state is GroupState.STABLE:
         step.reply(token, assignment_of(group, member))
         return
     waiting = Waiting(token, context.api_version)
-    superseded = step.park(group.awaiting_sync, group, member, waiting)
+    superseded = park(step, group.awaiting_sync, group, member, waiting)
     if superseded is not None:
         code = ErrorCode.REBALANCE_IN_PROGRESS
         step.reply(superseded.token, SyncGroupResponse(error_code=code))
@@ -60,7 +66,7 @@ def validate_request(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    group = existing_group(step, request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     member = group.validate_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)

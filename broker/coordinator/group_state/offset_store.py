@@ -7,8 +7,13 @@ valid with its commit (`pending_offsets`). A deletion removes both.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.coordinator.group.offset import NO_TIMESTAMP, NO_TOPIC_ID, OffsetAndMetadata
-from broker.coordinator.group.pending_offsets import GroupPartition, PendingOffsets
+from broker.coordinator.group_state.pending_offsets import (
+    NO_TIMESTAMP,
+    NO_TOPIC_ID,
+    GroupPartition,
+    OffsetAndMetadata,
+    PendingOffsets,
+)
 from broker.model import TopicPartition
 
 __all__ = ["NO_TIMESTAMP", "NO_TOPIC_ID", "OffsetAndMetadata", "OffsetStore"]

@@ -4,14 +4,20 @@ Heartbeat v3 adds group_instance_id. LeaveGroup v3 takes several members, by mem
 administrator, by group_instance_id alone; v5 has reasons.
 """
 
-from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.rebalance import (
+from broker.coordinator.classic_group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.classic_group.rebalance import (
     complete_join,
     maybe_complete_join,
     rebalance,
     remove_member,
 )
-from broker.coordinator.group.step import Step
+from broker.coordinator.classic_group.sessions import (
+    end_session,
+    existing_group,
+    restart_session,
+    unpark,
+)
+from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -45,11 +51,11 @@ def heartbeat(step: Step, token: Token, context: ShardContext, request: Heartbea
     """Restart a member's session; the answer says whether it must join again."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    group = existing_group(step, request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     member = group.validate_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    step.restart_session(group, member)
+    restart_session(step, group, member)
     step.reply(token, HeartbeatResponse(error_code=ANSWER_TO_HEARTBEAT[group.state]))
 
 
@@ -70,7 +76,7 @@ def leave_group(
     """Remove members at once, without waiting for their session timeouts."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = step.group(request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    group = existing_group(step, request.group_id, ErrorCode.UNKNOWN_MEMBER_ID)
     has_members = context.api_version >= FIRST_VERSION_WITH_MEMBERS
     identities = request.members if has_members else [MemberIdentity(member_id=request.member_id)]
     member_count = len(group.members)
@@ -101,7 +107,7 @@ def remove_identity(step: Step, group: ClassicGroup, identity: MemberIdentity) -
     if not member_id and instance_id is not None:
         member_id = group.static_member_ids.get(instance_id, "")
     if member_id in group.pending_member_ids:
-        step.end_session(group, member_id)
+        end_session(step, group, member_id)
         group.remove(member_id)
         return ErrorCode.NONE
     try:
@@ -145,7 +151,7 @@ def on_connection_closed(step: Step, group: ClassicGroup, member_id: str) -> Non
     dynamic member that does not know its id cannot retry, so it is removed at once.
     """
     for waiting in (group.awaiting_join, group.awaiting_sync):
-        if step.unpark(waiting, member_id) is not None:
+        if unpark(step, waiting, member_id) is not None:
             waiting[member_id] = None
     member = group.members[member_id]
     if not member.knows_its_id and not member.is_static:
@@ -163,5 +169,5 @@ def maybe_drop(step: Step, group: ClassicGroup) -> bool:
         or group.group_id in step.shard.offsets
     ):
         return False
-    del step.shard.groups[group.group_id]
+    del step.shard.of(ClassicGroup)[group.group_id]
     return True

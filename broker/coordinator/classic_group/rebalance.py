@@ -5,15 +5,17 @@ Every change of membership ends here, whether a request, a deadline or a lost co
 
 import logging
 
-from broker.coordinator.group.classic_group import (
+from broker.coordinator.classic_group.classic_group import (
+    ClassicDeadline,
     ClassicGroup,
     GroupEvent,
     GroupState,
     InitialDelay,
 )
-from broker.coordinator.group.member import Member
-from broker.coordinator.group.records import group_record
-from broker.coordinator.group.step import Deadline, DeadlineKind, Step
+from broker.coordinator.classic_group.member import Member
+from broker.coordinator.classic_group.records import group_record
+from broker.coordinator.classic_group.sessions import end_session, restart_session, unpark
+from broker.coordinator.group_state.step import Deadline, Step
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from common.kafka.protocol.messages.sync_group import SyncGroupResponse
@@ -40,7 +42,7 @@ def prepare_rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync_member_ids.clear()
-    step.cancel(Deadline(DeadlineKind.SYNC, group.group_id))
+    step.cancel(Deadline(ClassicDeadline.SYNC, group.group_id))
     logger.debug(
         "group rebalances group=%s generation_id=%d state=%s reason=%s",
         group.group_id, group.generation_id, group.state.value, reason,
@@ -50,11 +52,11 @@ def prepare_rebalance(step: Step, group: ClassicGroup, reason: str) -> None:
     if is_first:
         delay_ms = step.shard.config.group_initial_rebalance_delay_ms
         group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
-        step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), delay_ms)
+        step.schedule(Deadline(ClassicDeadline.JOIN, group.group_id), delay_ms)
     elif group.has_all_members_joined:
         complete_join(step, group)
     else:
-        step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), group.rebalance_timeout_ms)
+        step.schedule(Deadline(ClassicDeadline.JOIN, group.group_id), group.rebalance_timeout_ms)
 
 
 def maybe_complete_join(step: Step, group: ClassicGroup) -> bool:
@@ -78,12 +80,12 @@ def on_join_deadline(step: Step, group: ClassicGroup) -> None:
     next_delay_ms = min(step.shard.config.group_initial_rebalance_delay_ms, delay.remaining_ms)
     remaining_ms = max(delay.remaining_ms - delay.delay_ms, 0)
     group.initial_delay = InitialDelay(next_delay_ms, remaining_ms)
-    step.schedule(Deadline(DeadlineKind.JOIN, group.group_id), next_delay_ms)
+    step.schedule(Deadline(ClassicDeadline.JOIN, group.group_id), next_delay_ms)
 
 
 def complete_join(step: Step, group: ClassicGroup) -> None:
     """Start the next generation with the members that joined; keep absent static members."""
-    join_deadline = Deadline(DeadlineKind.JOIN, group.group_id)
+    join_deadline = Deadline(ClassicDeadline.JOIN, group.group_id)
     step.cancel(join_deadline)
     for member in list(group.members.values()):
         if member.member_id not in group.awaiting_join and not member.is_static:
@@ -112,14 +114,14 @@ def begin_generation(step: Step, group: ClassicGroup) -> None:
     """
     group.begin_generation(step.now.timestamp_ms)
     for member in group.members.values():
-        request = step.unpark(group.awaiting_join, member.member_id)
+        request = unpark(step, group.awaiting_join, member.member_id)
         if request is not None:
             step.reply(request.token, current_generation(group, member.member_id))
-        step.restart_session(group, member)
+        restart_session(step, group, member)
         member.is_new = False
         member.knows_its_id = True
         group.pending_sync_member_ids.add(member.member_id)
-    step.schedule(Deadline(DeadlineKind.SYNC, group.group_id), group.rebalance_timeout_ms)
+    step.schedule(Deadline(ClassicDeadline.SYNC, group.group_id), group.rebalance_timeout_ms)
 
 
 def current_generation(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
@@ -162,8 +164,8 @@ def answer_sync(
         return
     # A session timeout during the wait was ignored, so start the session again, even if the
     # member's connection is closed.
-    step.restart_session(group, member)
-    request = step.unpark(group.awaiting_sync, member.member_id)
+    restart_session(step, group, member)
+    request = unpark(step, group.awaiting_sync, member.member_id)
     if request is not None:
         step.reply(request.token, response)
 
@@ -171,7 +173,7 @@ def answer_sync(
 def remove_member(step: Step, group: ClassicGroup, member: Member) -> None:
     """Remove a member, and answer its parked requests with UNKNOWN_MEMBER_ID."""
     remove_parked(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
-    step.end_session(group, member.member_id)
+    end_session(step, group, member.member_id)
     group.remove(member.member_id)
 
 
@@ -179,10 +181,10 @@ def remove_parked(step: Step, group: ClassicGroup, member: Member, code: ErrorCo
     """Answer a member's parked requests with an error."""
     # A client must not use its id after UNKNOWN_MEMBER_ID; after other errors it may.
     member_id = "" if code is ErrorCode.UNKNOWN_MEMBER_ID else member.member_id
-    request = step.unpark(group.awaiting_join, member.member_id)
+    request = unpark(step, group.awaiting_join, member.member_id)
     if request is not None:
         step.reply(request.token, join_refusal(code, member_id, request.api_version))
-    request = step.unpark(group.awaiting_sync, member.member_id)
+    request = unpark(step, group.awaiting_sync, member.member_id)
     if request is not None:
         step.reply(request.token, SyncGroupResponse(error_code=code))
 

@@ -13,8 +13,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.coordinator.group.offset import OffsetAndMetadata
 from broker.model import TopicPartition
+
+NO_TOPIC_ID = bytes(16)
+NO_TIMESTAMP = -1
+
+
+class OffsetAndMetadata(NamedTuple):
+    """The offset that a group committed for one partition, with its metadata."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = NO_TIMESTAMP
+    expire_timestamp_ms: int = NO_TIMESTAMP
+    """Set by OffsetCommit v2-4 with a retention time; else `offsets.retention.minutes` applies."""
+    topic_id: bytes = NO_TOPIC_ID
+
+    def belongs_to(self, topic_id: bytes) -> bool:
+        """Return True if this offset may belong to the topic id; an unknown id matches all."""
+        return NO_TOPIC_ID in (self.topic_id, topic_id) or self.topic_id == topic_id
+
 
 Waiting = dict[int, OffsetAndMetadata | None]
 """The pending offsets of one partition by producer id, in log order; None: overtaken."""

@@ -34,8 +34,9 @@ Source: Kafka's classic group protocol; KIP-345 (static), KIP-394 (member id), K
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
-from broker.coordinator.group.member import (
+from broker.coordinator.classic_group.member import (
     CONSUMER_PROTOCOL_TYPE,
     Member,
     MemberProtocol,
@@ -97,10 +98,19 @@ class InitialDelay:
     member_arrived: bool = False
 
 
+class ClassicDeadline(Enum):
+    """The purpose of a deadline of a classic group."""
+
+    JOIN = "end of the join phase"
+    SYNC = "end of the wait for SyncGroup"
+    SESSION = "a member's session"
+
+
 @dataclass(slots=True)
 class ClassicGroup:
     """The state of one group. Its methods keep the invariants and send no answers."""
 
+    KIND: ClassVar = "a classic group"
     group_id: str
     state: GroupState = GroupState.EMPTY
     previous_state: GroupState = GroupState.DEAD
