@@ -13,8 +13,8 @@ from broker.cli.waiting import TerminalWatch
 from broker.config.security_config import ClientSecurity, read_client_security
 from broker.config.sources import invalid
 from broker.server.clock import random_uuid
-from broker.server.network.logins import login_of
-from broker.server.network.tls_contexts import make_client_context
+from broker.server.login.logins import login_of
+from broker.server.login.tls_contexts import make_client_context
 from common.credentials.connecting import Security
 from common.credentials.sasl_client import Begun
 from common.kafka.admin.settings import AdminSettings

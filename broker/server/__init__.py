@@ -10,16 +10,20 @@ The wiring, the only files that know how a broker is put together:
 
 The rooms, each of which knows only those below it (an import contract in pyproject.toml):
 
-    handlers      one file per API: what each request does
+    handlers      what each request does
     share         share groups at the leaders of partitions (`broker.share`)
     coordinators  the shells of the state machines in `broker.coordinator`
     replication   this broker's partitions: append, read, and the requests that wait
     quorum        a node's part in the metadata quorum
     storage       background work on the logs: flush, retention, cleaning, moves
     authorization what a request may do, checked before its handler (only with an authorizer)
-    cluster       this broker's registration and settings, the view of the other brokers that
-                  clients get, and requests to the controller
+    quotas        what a client may use: requests are measured, and delayed or refused
+    telemetry     the metrics that clients push
+    settings      the settings of topics, brokers and groups: described, checked, changed
+    cluster       this broker's registration, the view of the other brokers that clients get, and
+                  requests to the controller
     network       listeners, connections, frames, and the server of the web pages
+    login         TLS and logins: keys, certificates, handshakes, and what SASL needs of the machine
 
 A part gets the objects it works on as arguments: logs, a clock, the metadata, a channel to the
 controller. A part that must notify a room above it is given a callable.

@@ -23,11 +23,9 @@ from broker.server.clock import Clock, Random, monotonic_seconds
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
-from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.internal_topics import InternalTopics
 from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_waits import MetadataWaits
-from broker.server.cluster.own_settings import OwnSettings
 from broker.server.coordinators.end_offsets import EndOffsets
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
@@ -42,12 +40,12 @@ from broker.server.coordinators.transaction_verifier import (
     VerifierParts,
 )
 from broker.server.coordinators.transactions import Transactions
+from broker.server.login.node_tls import TO_BROKERS
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.listeners import Listeners
-from broker.server.network.node_tls import TO_BROKERS
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
 from broker.server.replication.fetcher_parts import FetcherParts
@@ -59,6 +57,7 @@ from broker.server.replication.partitions import Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
+from broker.server.settings.own_settings import DynamicSettings, OwnSettings
 from broker.server.share.admission import Admission
 from broker.server.share.led_share_partition import LedParts
 from broker.server.share.settings import ShareSettings, has_share_groups

@@ -28,16 +28,15 @@ from broker.server.clock import (
     random_uuid,
     system_random,
 )
-from broker.server.cluster.dynamic_settings import DynamicSettings
 from broker.server.cluster.lifecycle import BrokerState
 from broker.server.collector import Collector
 from broker.server.front_page import front_page, own_site
 from broker.server.metrics_page import prometheus_text
+from broker.server.network.accept_client import ClientAcceptor
 from broker.server.network.dispatch import Dispatcher
-from broker.server.network.door import Door
 from broker.server.network.http import Asked, HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
-from broker.server.network.shared import Shared
+from broker.server.network.turns import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
 from broker.server.quorum.initial_controllers import InitialController, static_voters
 from broker.server.quorum.metadata_log import (
@@ -48,6 +47,7 @@ from broker.server.quorum.metadata_log import (
 from broker.server.quorum.quorum import MetadataDisk, Quorum
 from broker.server.quorum.voters import check_formatted, configured_voters
 from broker.server.replication.parked_fetches import answer_impatient
+from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 from common.kafka.protocol.wire import ZERO_UUID
@@ -264,7 +264,7 @@ class Node:
             listener = Listener(
                 loop,
                 bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-                door=Door(
+                acceptor=ClientAcceptor(
                     config,
                     endpoint.name,
                     shared,

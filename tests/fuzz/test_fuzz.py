@@ -39,7 +39,7 @@ def test_a_frame_that_fails_is_found_among_the_suspects_and_replayed(
     def fail(*args: object) -> None:
         raise AssertionError("a planted bug")
 
-    monkeypatch.setattr("broker.server.handlers.groups.list_groups.ListGroups.handle", fail)
+    monkeypatch.setattr("broker.server.handlers.groups.describe.ListGroups.handle", fail)
     with in_process_node() as node:
         frames = {
             request.api_key: request.frame()

@@ -15,10 +15,9 @@ from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from broker.model import TopicPartition
 from broker.records.control import EndMarker
 from broker.server.clock import Random
-from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.group_metrics import GroupNumber, group_numbers
 from broker.server.coordinators.shard_loading import load_with_transactions
-from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
+from broker.server.coordinators.shards import AskedShard, ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
 from broker.server.network.dispatch import RequestContext
 from common.kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest

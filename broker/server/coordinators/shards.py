@@ -9,6 +9,7 @@ requests are refused, and a new shard is loaded from the log (`shard_loading`): 
 its keys get COORDINATOR_LOAD_IN_PROGRESS.
 
 A `ShardKind` describes the kind of shard; `Groups`, `Transactions` and `ShareStates` add the rest.
+
 """
 
 import asyncio
@@ -36,12 +37,11 @@ from broker.log.partition_log import PartitionLog
 from broker.records.errors import CorruptBatch
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
 from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps
+from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partition, Partitions
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.wire import DecodeError
@@ -73,6 +73,23 @@ class Shard(Protocol):
 
 _LOADING_SECONDS: Final = 0.005
 """The time that a turn of the loop may spend on loading shards; it always loads one piece."""
+
+
+class AskedShard(Later):
+    """Identifies one question to the shard; the question is dropped if its connection closes."""
+
+    __slots__ = ("_forget", "shard_number")
+
+    def __init__(self, shard_number: int, forget: Callable[["AskedShard"], None]) -> None:
+        super().__init__()
+        self.shard_number = shard_number
+        self._forget = forget
+
+    def abandon(self) -> None:
+        """Tell the shard to drop the question."""
+        super().abandon()
+        self._forget(self)
+
 
 ShardT = TypeVar("ShardT", bound=Shard)
 Ask = Callable[[ShardT, AskedShard, ShardContext, Instant], Output]

@@ -10,9 +10,8 @@ from broker.coordinator.share_state.sweeps import DeleteRecordsBefore
 from broker.log.checkpoints import decode_uuid, encode_uuid
 from broker.metadata.delta import MetadataDelta
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.shard_loading import load_in_order
-from broker.server.coordinators.shards import Ask, ShardKind, ShardParts, Shards
+from broker.server.coordinators.shards import Ask, AskedShard, ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_metrics import ShareStateMetrics
 from broker.server.network.dispatch import RequestContext
 from broker.server.storage.failures import StorageFailures

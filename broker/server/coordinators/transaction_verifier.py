@@ -46,7 +46,7 @@ FINAL_REFUSALS = {
 """After these refusals the append is not made: another question would get the same answer."""
 
 
-class Wish(Enum):
+class VerificationMode(Enum):
     """What the version of a Produce allows: the question, and the error codes of its answer."""
 
     VERIFY = "whether it belongs to it; TRANSACTION_ABORTABLE is not known"
@@ -92,17 +92,17 @@ class VerifierConfig(NamedTuple):
 class _Question:
     """The question of one append."""
 
-    __slots__ = ("on_codes", "partitions", "producer", "wish")
+    __slots__ = ("mode", "on_codes", "partitions", "producer")
 
     def __init__(
         self,
         producer: Producer,
-        wish: Wish,
+        mode: VerificationMode,
         partitions: list[TopicPartition],
         on_codes: Callable[[Codes], None],
     ) -> None:
         self.producer = producer
-        self.wish = wish
+        self.mode = mode
         self.partitions = partitions
         self.on_codes = on_codes
 
@@ -115,7 +115,7 @@ class _Question:
             topics.setdefault(topic, []).append(index)
         return AddPartitionsToTxnTransaction(
             **self.producer._asdict(),
-            verify_only=self.wish is not Wish.ADD,
+            verify_only=self.mode is not VerificationMode.ADD,
             topics=[
                 AddPartitionsToTxnTopic(name=name, partitions=indexes)
                 for name, indexes in topics.items()
@@ -171,7 +171,7 @@ class TransactionVerifier:
         self,
         producer: Producer,
         sequences: Mapping[TopicPartition, int],
-        wish: Wish,
+        mode: VerificationMode,
         timestamp_ms: int,
     ) -> Steps[Verified]:
         """Ask the coordinator, if necessary, about appends that begin at these sequences.
@@ -179,16 +179,20 @@ class TransactionVerifier:
         A partition without a result needs no answer: its transaction is open, or it has another
         leader.
         """
-        if not self._config.is_enabled and wish is not Wish.ADD:
+        if not self._config.is_enabled and mode is not VerificationMode.ADD:
             return {}
         left_ms = self._config.backoff_max_ms
         while True:
-            guards = self._begin(producer, sequences, wish, timestamp_ms)
+            guards = self._begin(producer, sequences, mode, timestamp_ms)
             if not guards:
                 return {}
-            codes: Codes = yield from self._ask(producer, wish, list(guards))
-            if not self._is_early(producer, guards, codes) or wish is not Wish.ADD or left_ms <= 0:
-                return self._verified(producer, guards, codes, wish)
+            codes: Codes = yield from self._ask(producer, mode, list(guards))
+            if (
+                not self._is_early(producer, guards, codes)
+                or mode is not VerificationMode.ADD
+                or left_ms <= 0
+            ):
+                return self._verified(producer, guards, codes, mode)
             pause_ms = min(self._config.backoff_ms, left_ms)
             left_ms -= pause_ms
             pause = Later(holds=True)
@@ -199,7 +203,7 @@ class TransactionVerifier:
         self,
         producer: Producer,
         sequences: Mapping[TopicPartition, int],
-        wish: Wish,
+        mode: VerificationMode,
         timestamp_ms: int,
     ) -> Guards:
         guards: Guards = {}
@@ -211,7 +215,7 @@ class TransactionVerifier:
                     producer.producer_epoch,
                     sequence,
                     timestamp_ms=timestamp_ms,
-                    raises_epochs=wish is Wish.ADD,
+                    raises_epochs=mode is VerificationMode.ADD,
                 )
                 if guard != NO_GUARD:
                     guards[topic_partition] = guard
@@ -235,10 +239,12 @@ class TransactionVerifier:
                 return True
         return False
 
-    def _verified(self, producer: Producer, guards: Guards, codes: Codes, wish: Wish) -> Verified:
+    def _verified(
+        self, producer: Producer, guards: Guards, codes: Codes, mode: VerificationMode
+    ) -> Verified:
         verified: Verified = {}
         for topic_partition, guard in guards.items():
-            code = _told_to_client(codes.get(topic_partition, ErrorCode.NONE), wish)
+            code = _told_to_client(codes.get(topic_partition, ErrorCode.NONE), mode)
             verified[topic_partition] = code or guard
             if code in FINAL_REFUSALS:
                 self._give_up(topic_partition, producer.producer_id, guard)
@@ -250,7 +256,7 @@ class TransactionVerifier:
             partition.log.producers.give_up_verification(producer_id, guard)
 
     def _ask(
-        self, producer: Producer, wish: Wish, partitions: list[TopicPartition]
+        self, producer: Producer, mode: VerificationMode, partitions: list[TopicPartition]
     ) -> Steps[Codes]:
         coordinator = self._coordinators.coordinator_of(
             TRANSACTION_STATE, producer.transactional_id
@@ -258,7 +264,7 @@ class TransactionVerifier:
         if coordinator is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         answered = Later(holds=True)
-        coordinator.queued.append(_Question(producer, wish, partitions, answered.done))
+        coordinator.queued.append(_Question(producer, mode, partitions, answered.done))
         self._send(coordinator)
         codes: Codes = yield answered
         return codes
@@ -325,11 +331,11 @@ def _hidden(code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_TXN_STATE if is_ours else code
 
 
-def _told_to_client(code: ErrorCode, wish: Wish) -> ErrorCode:
+def _told_to_client(code: ErrorCode, mode: VerificationMode) -> ErrorCode:
     """Return the error code that a client of that version knows."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code is ErrorCode.TRANSACTION_ABORTABLE and wish is Wish.VERIFY:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and mode is VerificationMode.VERIFY:
         return ErrorCode.INVALID_TXN_STATE
     return code
 

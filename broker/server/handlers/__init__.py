@@ -1,5 +1,6 @@
-"""One folder per subject, and in it one file per API, named for it: a class that is made of the
-parts it works on, with a method `handle`. `server.apis` is the table of the handlers.
+"""One file per API or family of APIs: a class that is made of the parts it works on, with a method
+`handle`. `server.apis` is the table of the handlers. APIs that differ only in what a shard is asked
+are rows of a table (`groups.members`, `groups.describe`, `share_state`).
 
 `handle` is one function: it decides and returns the answer. A `handle` that has to wait is one
 generator (`network.later`). The arrays of a request have limits (`protocol.array_limits`), and the

@@ -7,7 +7,7 @@ the next `receive`, and a caller that keeps a part of it makes a copy.
 
 import socket
 
-from broker.server.network.tls_socket import TlsSocket
+from broker.server.login.tls_socket import TlsSocket
 
 FIRST_BYTES = 64 * 1024
 KEPT_BYTES = 2 * 1024 * 1024

@@ -16,8 +16,7 @@ from broker.security.sasl_session import SaslSession
 from broker.server.clock import Clock
 from broker.server.network.connection import Connection, FrameSink
 from broker.server.network.dispatch import close_malformed, encode
-from broker.server.network.later import Later
-from broker.server.network.place import Making
+from broker.server.network.later import Later, Making
 from broker.server.network.sending import Part
 from common.credentials.errors import AuthenticationFailed
 from common.kafka.errors import ErrorCode

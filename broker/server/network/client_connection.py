@@ -29,11 +29,11 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import ClientSecurity
+from broker.server.login.login_exchange import LoginExchange
+from broker.server.login.tls_contexts import TlsContexts
+from broker.server.login.tls_socket import Shaken, TlsHandshake, TlsSocket
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError
 from broker.server.network.dialing import Dial, Dialled
-from broker.server.network.login_exchange import LoginExchange
-from broker.server.network.tls_contexts import TlsContexts
-from broker.server.network.tls_socket import Shaken, TlsHandshake, TlsSocket
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.framing import DecodeError, decode_response, encode_request
 from common.kafka.protocol.message import Message

@@ -25,6 +25,7 @@ Invariants:
   wait to be sent no request is begun: a client that never reads its answers fills its own buffers;
 - a closed connection is noticed whether or not it is read from, and its answers are dropped;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
+
 """
 
 import logging
@@ -33,16 +34,14 @@ import struct
 from collections import deque
 from enum import IntEnum, auto
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from broker.security.principal import ANONYMOUS
+from broker.server.login.tls_socket import TlsSocket
 from broker.server.network.buffers import PartialFrame
-from broker.server.network.later import Later
-from broker.server.network.peer import Peer
-from broker.server.network.place import Making, Place, waiting
+from broker.server.network.later import Later, Making, Place, waiting
 from broker.server.network.sending import Part, unsent_of
-from broker.server.network.shared import Shared
-from broker.server.network.tls_socket import TlsSocket
-from broker.server.network.turns import TURN_SECONDS
+from broker.server.network.turns import TURN_SECONDS, Shared
 
 log = logging.getLogger("millstream.connection")
 
@@ -74,6 +73,19 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.FULL: frozenset({State.READING, State.BEHIND, State.HELD, State.CLOSED}),
     State.CLOSED: frozenset(),
 }
+
+
+class Peer(NamedTuple):
+    """The principal and address of the other end, and the listener that accepted it."""
+
+    host: str
+    listener_name: str
+    principal: str = ANONYMOUS
+    is_by_token: bool = False
+    """True if a delegation token stands for the principal."""
+    software_name: str = "unknown"
+    """The name of the client's library, if its ApiVersions request has one (KIP-511)."""
+    software_version: str = "unknown"
 
 
 class FrameSink(Protocol):

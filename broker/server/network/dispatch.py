@@ -16,8 +16,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from broker.server.network.connection import Connection
-from broker.server.network.later import Steps
-from broker.server.network.place import Making
+from broker.server.network.later import Making, Steps
 from broker.server.network.sending import Part
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.api_keys import ApiKey

@@ -15,10 +15,13 @@ While a handler waits, the connection begins its next requests; their answers le
 A Later that `holds` the connection is for a handler that is not done with its request: the next
 requests must not overtake it, and the bytes of its frame stay valid. After any other wait a handler
 must not read the frame.
+
 """
 
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
+
+from broker.server.network.sending import Part
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -85,3 +88,30 @@ def all_values(laters: Iterable[Later]) -> Steps[list[Any]]:
         value = yield later
         values.append(value)
     return values
+
+
+Making = Steps[list[Part] | None]
+"""A generator that returns one answer, or None if the client wants none."""
+
+
+class Place:
+    """The place of one answer in the order of its connection, and the generator that makes it."""
+
+    __slots__ = ("awaited", "is_done", "parts", "steps")
+
+    def __init__(self, steps: Making | None) -> None:
+        self.steps = steps
+        self.awaited: Later | None = None
+        self.is_done = False
+        self.parts: list[Part] = []
+
+    @property
+    def holds(self) -> bool:
+        """True if no other request may be begun before this one goes on."""
+        return self.awaited is None or self.awaited.holds
+
+
+def waiting(until: Later) -> Making:
+    """Make no answer, but wait: a connection is muted by a place that holds it."""
+    yield until
+    return None

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from broker.model import plain_address
 from broker.quotas.connection_counts import ConnectionCounts
+from broker.server.login.tls_socket import Shaken, TlsHandshake
+from broker.server.network.accept_client import ClientAcceptor
 from broker.server.network.connection import Connection
-from broker.server.network.door import Door
-from broker.server.network.tls_socket import Shaken, TlsHandshake
 from common.http.accepting import Accepting
 
 log = logging.getLogger("millstream.listener")
@@ -48,13 +48,13 @@ class Listener:
         loop: asyncio.AbstractEventLoop,
         listening: socket.socket,
         *,
-        door: Door,
+        acceptor: ClientAcceptor,
         counts: ConnectionCounts,
         rates: ListenerRates | None = None,
     ) -> None:
         """`counts` is that of all listeners; `rates` limits new connections, None: it does not."""
         self._loop = loop
-        self._name = door.listener_name
+        self._name = acceptor.listener_name
         self._accepting = Accepting(loop, listening, self._take, self._why_full)
         self._counts = counts
         self.on_room: Callable[[], None] = self.go_on
@@ -63,7 +63,7 @@ class Listener:
         """Called when the listeners have more connections than they may have."""
         self._rates = rates
         self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
-        self._door = door
+        self._acceptor = acceptor
         self._handshakes: dict[TlsHandshake, str] = {}
         """The handshakes under way, each with the address of the client."""
         self.connections: dict[int, Connection] = {}
@@ -92,10 +92,10 @@ class Listener:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(accepted)
         self._counts.add(self._name, host)
-        if self._door.has_handshake:
+        if self._acceptor.has_handshake:
             self._shake_hands(accepted, host)
         else:
-            self._add(self._door.connect(accepted, host))
+            self._add(self._acceptor.connect(accepted, host))
         if self._counts.excess:
             self.on_excess()
 
@@ -129,7 +129,7 @@ class Listener:
             self._admit(shaken, host)
 
         try:
-            handshake = self._door.shake_hands(accepted, on_done)
+            handshake = self._acceptor.shake_hands(accepted, on_done)
         except OSError:
             accepted.close()  # The client has closed it already.
             self._release(host)
@@ -143,7 +143,7 @@ class Listener:
             self._release(host)
             return
         try:
-            self._add(self._door.connect(shaken, host))
+            self._add(self._acceptor.connect(shaken, host))
         except ValueError as error:
             log.warning("closed: no principal client_host=%s error=%s", host, error)
             shaken.close()

@@ -5,7 +5,7 @@ import socket
 from collections import deque
 
 from broker.log.file_region import FileRegion
-from broker.server.network.tls_socket import MAX_BYTES_PER_WRITE, TlsSocket
+from broker.server.login.tls_socket import MAX_BYTES_PER_WRITE, TlsSocket
 
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX
 

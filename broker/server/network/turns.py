@@ -6,11 +6,16 @@ this queue. A round gives each waiting connection one turn, in the order of arri
 when it has taken long, so that the loop checks the sockets again.
 
 Invariant: a waiting connection gets a turn after at most one turn of each that waited before it.
+
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
+
+from broker.server.network.buffers import ReceiveBuffers
+from broker.server.network.hang_ups import HangUps
 
 TURN_SECONDS = 0.000_5
 """About thirty small requests: with fifty greedy clients the next client is served within 25 ms,
@@ -61,3 +66,16 @@ class Turns:
             if self.now() >= ends:
                 break
         self._schedule()
+
+
+class Shared(NamedTuple):
+    """The objects that all connections of a listener share."""
+
+    turns: Turns
+    buffers: ReceiveBuffers
+    hang_ups: HangUps
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> "Shared":
+        """Make the shared objects for the connections of a loop."""
+        return cls(Turns(loop, now), ReceiveBuffers(), HangUps(loop))

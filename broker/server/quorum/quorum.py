@@ -26,12 +26,8 @@ from broker.records.errors import CorruptBatch
 from broker.server.authorization.audit import Audit
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, monotonic_seconds, random_uuid
-from broker.server.cluster.settings_descriptions import (
-    ControllerSettings,
-    SettingsDescriptions,
-)
+from broker.server.login.node_tls import TO_CONTROLLERS, NodeTls
 from broker.server.network.client_connection import ClientSettings, client_settings
-from broker.server.network.node_tls import TO_CONTROLLERS, NodeTls
 from broker.server.quorum.controller.active_controller import OnResponse
 from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
 from broker.server.quorum.controller.controller_dispatch import (
@@ -53,6 +49,10 @@ from broker.server.quorum.quorum_activity import QuorumActivity
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints
+from broker.server.settings.descriptions import (
+    ControllerSettings,
+    SettingsDescriptions,
+)
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.add_raft_voter import AddRaftVoterRequest

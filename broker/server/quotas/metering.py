@@ -34,8 +34,7 @@ from broker.server.network.dispatch import (
     OnFrame,
     RequestContext,
 )
-from broker.server.network.later import Later, Steps
-from broker.server.network.place import Making
+from broker.server.network.later import Later, Making, Steps
 from broker.server.network.sending import Part
 from broker.server.network.turns import TURN_SECONDS, Turns
 from broker.server.quotas.mutations import LIMITED_APIS, Mutations, PartitionCount

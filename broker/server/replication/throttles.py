@@ -9,7 +9,7 @@ from broker.metadata.delta import MetadataDelta
 from broker.quotas.rate import RateLimit
 from broker.replication.throttle import ReplicationThrottle, replicas_on
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.resources import TOPIC
+from broker.server.settings.config_entries import TOPIC
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

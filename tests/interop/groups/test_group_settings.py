@@ -10,7 +10,7 @@ from broker.cli import client_metrics
 from broker.cli.admin_settings import admin_settings
 from broker.cli.configs import main
 from broker.server.clock import SystemClock
-from broker.server.cluster.resources import CLIENT_METRICS, GROUP
+from broker.server.settings.config_entries import CLIENT_METRICS, GROUP
 from common.kafka.admin.client import AdminClient
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey

@@ -18,7 +18,7 @@ from broker.__main__ import main as tool
 from broker.config.kerberos_config import KerberosConfig
 from broker.security.gssapi_server import GssapiServer
 from broker.security.kerberos_names import ShortNames
-from broker.server.network.kerberos import KerberosAcceptor
+from broker.server.login.kerberos import KerberosAcceptor
 from common.credentials.errors import AuthenticationFailed
 from common.credentials.gssapi_client import GssapiClient
 from common.credentials.jaas import KERBEROS_MODULE

@@ -19,7 +19,7 @@ from broker.replication.fencing import validate_leader_epoch
 from broker.replication.fetch_session.session import SessionPartition
 from broker.replication.log import ReplicaLog
 from broker.replication.read_replica import preferred_read_replica
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
+from broker.server.cluster.cluster_view import SAYS_WHO_LEADS
 from broker.server.handlers.fetch.fetch_question import Asked, Key, Question, RackOf
 from broker.server.network.later import ITEMS_PER_STEP, Steps
 from broker.server.replication.led_logs import LedLogs

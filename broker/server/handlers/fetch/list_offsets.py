@@ -3,15 +3,18 @@
 v1 answers one offset with its timestamp; v0 answers a list. v4 adds leader epochs (KIP-320), v7
 max timestamp (KIP-734), v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v11 earliest
 pending upload (KIP-1023).
+
+OffsetForLeaderEpoch (key 23), versions 2-4: the end of an epoch in this log (KIP-101, KIP-320).
 """
 
 from collections import Counter
+from functools import partial
 
 from broker.log.partition_log import PartitionLog
 from broker.replication.fencing import validate_leader_epoch
-from broker.server.cluster.repeated import distinct, merged
+from broker.server.cluster.request_entries import distinct, merged
 from broker.server.network.dispatch import Answer, RequestContext
-from broker.server.network.later import Steps
+from broker.server.network.later import Steps, each
 from broker.server.replication.partitions import Leader, Partitions
 from broker.server.storage.failures import StorageFailures
 from common.kafka.errors import ErrorCode, KafkaError
@@ -22,6 +25,13 @@ from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
+)
+from common.kafka.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
 )
 
 Answered = ListOffsetsPartitionResponse
@@ -138,3 +148,34 @@ def _find(log: PartitionLog, timestamp_ms: int, end_offset: int) -> tuple[int, i
     is_max = timestamp_ms == MAX_TIMESTAMP
     found = log.max_timestamp() if is_max else log.offset_for_timestamp(timestamp_ms)
     return NOTHING if found is None or found[1] >= end_offset else found
+
+
+class OffsetForLeaderEpoch:
+    """Finds the ends of epochs in the logs led here."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    def handle(
+        self, context: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> Steps[Answer]:
+        """Answer each partition's end offset for an epoch, or its error."""
+        topics: list[OffsetForLeaderTopicResult] = []
+        for topic in request.topics:
+            answer = partial(self._answer, topic.topic)
+            partitions = yield from each(topic.partitions, answer)
+            yield None
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        return OffsetForLeaderEpochResponse(topics=topics)
+
+    def _answer(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        try:
+            partition = self._partitions.get(topic, wanted.partition)
+            assert partition.leader is not None, topic
+            validate_leader_epoch(wanted.current_leader_epoch, partition.leader.leader_epoch)
+        except KafkaError as error:
+            return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+        leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+        return EpochEndOffset(
+            partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset
+        )

@@ -5,7 +5,7 @@ from functools import partial
 from broker.coordinator.share_group.offsets import Plan, begin_to_delete_group
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.share_state_calls import Results, ShareStateCalls, divided
-from broker.server.handlers.share_groups.plans import ask
+from broker.server.handlers.groups.share_group_offsets import ask
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
 from common.kafka.errors import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ These are one batch, or, if there are more than MAX_ENTRIES_AT_ONCE, one for eac
 from typing import NamedTuple
 
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.topic_references import resolve_topic
+from broker.server.cluster.request_entries import resolve_topic
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import joined, parts_of
 from broker.server.network.dispatch import Answer, RequestContext

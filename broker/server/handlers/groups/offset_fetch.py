@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from broker.coordinator.group.offsets import OffsetsByTopic
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import distinct
-from broker.server.cluster.topic_references import resolve_topic
+from broker.server.cluster.request_entries import distinct, resolve_topic
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import joined, parts_of
 from broker.server.network.dispatch import Answer, RequestContext

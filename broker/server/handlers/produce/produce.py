@@ -28,9 +28,9 @@ from broker.model import TopicPartition
 from broker.records.compression import limit_for
 from broker.records.errors import TooMuchAtOnce
 from broker.records.validation import UnpackBudget
-from broker.server.cluster.current_leaders import endpoints_of, find_leader
+from broker.server.cluster.cluster_view import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import merged
+from broker.server.cluster.request_entries import merged
 from broker.server.coordinators.transaction_verifier import TransactionVerifier
 from broker.server.handlers.produce.transactional_batches import (
     UNGUARDED,

@@ -15,8 +15,8 @@ from broker.records.header import HEADER_BYTES, TRANSACTIONAL_FLAG, read_header
 from broker.server.coordinators.transaction_verifier import (
     Producer,
     TransactionVerifier,
+    VerificationMode,
     Verified,
-    Wish,
 )
 from broker.server.network.later import ITEMS_PER_STEP, Steps
 from common.kafka.errors import ErrorCode, KafkaError
@@ -87,9 +87,9 @@ def verify_batches(
             sequences[place] = header.base_sequence
     if producer is None:
         return UNGUARDED
-    wish = wish_of(api_version)
+    mode = verification_mode(api_version)
     verified: Verified = yield from verifier.verify(
-        Producer(transactional_id, *producer), sequences, wish, timestamp_ms
+        Producer(transactional_id, *producer), sequences, mode, timestamp_ms
     )
     return Guarded(
         {
@@ -98,26 +98,26 @@ def verify_batches(
             if not isinstance(guard, ErrorCode)
         },
         {
-            place: _refusal_of(code, wish)
+            place: _refusal_of(code, mode)
             for place, code in verified.items()
             if isinstance(code, ErrorCode)
         },
     )
 
 
-def wish_of(api_version: int) -> Wish:
+def verification_mode(api_version: int) -> VerificationMode:
     """Return what a Produce in this version may ask for."""
     if api_version >= FIRST_VERSION_THAT_ADDS:
-        return Wish.ADD
+        return VerificationMode.ADD
     is_known = api_version >= FIRST_VERSION_WITH_ABORTABLE
-    return Wish.VERIFY_OR_ABORT if is_known else Wish.VERIFY
+    return VerificationMode.VERIFY_OR_ABORT if is_known else VerificationMode.VERIFY
 
 
-def _refusal_of(code: ErrorCode, wish: Wish) -> KafkaError:
+def _refusal_of(code: ErrorCode, mode: VerificationMode) -> KafkaError:
     if code is ErrorCode.INVALID_TXN_STATE:
         return KafkaError(code, "Partition was not added to the transaction")
     # A producer with an epoch per transaction knows that the previous one may not be complete yet.
-    is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and wish is not Wish.ADD
+    is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and mode is not VerificationMode.ADD
     if code in TRIED_AGAIN or is_early:
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,

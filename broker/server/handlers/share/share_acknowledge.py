@@ -4,8 +4,7 @@ Epoch -1 closes the session, after the acknowledgements: the records that the me
 available again. v2 adds the renewal of locks (KIP-1222).
 """
 
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
-from broker.server.handlers.share.leaders import tell_leaders
+from broker.server.cluster.cluster_view import SAYS_WHO_LEADS, tell_leaders
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.share.acknowledging import Acknowledging, Results, batches_in

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from broker.config.broker_config import BrokerConfig
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
-from broker.server.handlers.share.leaders import tell_leaders
+from broker.server.cluster.cluster_view import SAYS_WHO_LEADS, tell_leaders
 from broker.server.handlers.share.share_read import ShareRead, Wanted
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext

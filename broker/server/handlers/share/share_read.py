@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from broker.records.errors import CorruptBatch
 from broker.server.clock import monotonic_seconds
-from broker.server.cluster.current_leaders import SAYS_WHO_LEADS
+from broker.server.cluster.cluster_view import SAYS_WHO_LEADS
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition
 from broker.server.share.led_share_partition import LedSharePartition, LedState

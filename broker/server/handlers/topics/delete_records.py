@@ -8,7 +8,7 @@ replicas still delete the records.
 from functools import partial
 from typing import NamedTuple
 
-from broker.server.cluster.repeated import merged
+from broker.server.cluster.request_entries import merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each
 from broker.server.replication.parked_writes import ParkedWrites

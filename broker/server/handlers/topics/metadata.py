@@ -16,7 +16,7 @@ from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.cluster_view import controller_id, live_brokers, offline_replicas
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import distinct
+from broker.server.cluster.request_entries import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import ITEMS_PER_STEP, Steps, each
 from common.kafka.errors import ErrorCode

@@ -3,19 +3,30 @@
 Up to v3 a producer asks for one transaction. From v4 on brokers ask for many at once, to add
 partitions or only to verify them (KIP-890); each transaction has its own answer. A transaction
 takes all partitions or none: if one does not exist, the others are OPERATION_NOT_ATTEMPTED.
+
+AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of a group. It adds the
+group's partition of the offsets topic, which gets a marker like any other partition.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from broker.coordinator.output import ShardContext
+from broker.coordinator.partitioning import partition_for
 from broker.coordinator.transaction.add_partitions import told_in
+from broker.metadata.topic_names import CONSUMER_OFFSETS
+from broker.model import TopicPartition
+from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.repeated import merged
+from broker.server.cluster.request_entries import merged
 from broker.server.coordinators.transactions import Transactions
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, all_values, each, happened
 from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
 from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -118,3 +129,29 @@ def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
+
+
+class AddOffsetsToTxn:
+    """Asks the transactional id's shard."""
+
+    def __init__(
+        self, metadata: ClusterMetadata, auto_topics: AutoTopics, transactions: Transactions
+    ) -> None:
+        self._metadata = metadata
+        self._auto_topics = auto_topics
+        self._transactions = transactions
+
+    def handle(self, context: RequestContext, request: AddOffsetsToTxnRequest) -> Steps[Answer]:
+        """Put the request to the shard; the first group of a cluster creates the offsets topic."""
+        yield from self._auto_topics.ensure([CONSUMER_OFFSETS])
+        offsets = self._metadata.image.topics.by_name.get(CONSUMER_OFFSETS)
+        if offsets is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        number = partition_for(request.group_id, len(offsets.partitions))
+        partition = TopicPartition(CONSUMER_OFFSETS, number)
+        response: AddOffsetsToTxnResponse = yield self._transactions.ask(
+            context,
+            request.transactional_id,
+            lambda shard, token, who, now: shard.add_offsets(token, who, request, partition, now),
+        )
+        return response

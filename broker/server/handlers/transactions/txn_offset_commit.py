@@ -12,13 +12,13 @@ from collections.abc import Callable
 from broker.records.header import NO_SEQUENCE
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.parts import joined, parts_of
+from broker.server.coordinators.shards import AskedShard
 from broker.server.coordinators.transaction_verifier import (
     Producer,
     TransactionVerifier,
-    Wish,
+    VerificationMode,
     require_guard,
 )
 from broker.server.network.dispatch import Answer, RequestContext
@@ -133,11 +133,11 @@ class TxnOffsetCommit:
         return require_guard(verified.get(place))
 
 
-def _wish_of(api_version: int) -> Wish:
+def _wish_of(api_version: int) -> VerificationMode:
     if api_version >= FIRST_VERSION_THAT_ADDS:
-        return Wish.ADD
+        return VerificationMode.ADD
     is_known = api_version >= FIRST_VERSION_WITH_ABORTABLE
-    return Wish.VERIFY_OR_ABORT if is_known else Wish.VERIFY
+    return VerificationMode.VERIFY_OR_ABORT if is_known else VerificationMode.VERIFY
 
 
 def _words_for(api_version: int) -> Callable[[ErrorCode], ErrorCode]:

@@ -15,8 +15,8 @@ from broker.log.append import AppendOrigin
 from broker.log.producers.verification import TransactionAppend
 from broker.metadata.topic_names import CONSUMER_OFFSETS
 from broker.records.control import EndMarker, build_end_marker
-from broker.server.coordinators.asked import AskedShard
 from broker.server.coordinators.groups import Groups
+from broker.server.coordinators.shards import AskedShard
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
 from broker.server.replication.led_logs import LedLogs

@@ -18,15 +18,16 @@ from broker.security.authorizer import Requester
 from broker.server.authorization.guard import Guard
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Narrowed, Refused, Verdict
-from broker.server.cluster.delegation_tokens import (
+from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
+from broker.server.cluster.security import (
     TOKEN_APIS,
+    described_acls,
+    described_credentials,
+    described_tokens,
     enveloped,
     opened,
-    refusal,
+    token_refusal,
 )
-from broker.server.cluster.delegation_tokens import described as described_tokens
-from broker.server.cluster.described_security import described_acls, described_credentials
-from broker.server.cluster.metadata_quorum import ClusterMetadata, finalized_features
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import (
     Answer,
@@ -36,8 +37,7 @@ from broker.server.network.dispatch import (
     encode,
     making,
 )
-from broker.server.network.later import Later, Steps
-from broker.server.network.place import Making
+from broker.server.network.later import Later, Making, Steps
 from broker.server.network.sending import Part
 from broker.server.quorum.controller.controller_channel import is_elsewhere
 from common.kafka.errors import ErrorCode
@@ -205,12 +205,12 @@ class ControllerDispatcher:
         if isinstance(message, DescribeUserScramCredentialsRequest):
             return described_credentials(image, message)
         assert isinstance(message, DescribeDelegationTokenRequest), message
-        return refusal(config, context) or described_tokens(
+        return token_refusal(config, context) or described_tokens(
             image, config.security.tokens.secret_key, message
         )
 
     def _answer_about_token(self, context: RequestContext, message: Message) -> Steps[Message]:
-        refused = refusal(self._parts.config, context)
+        refused = token_refusal(self._parts.config, context)
         if refused is not None:
             return refused
         answered = Later()

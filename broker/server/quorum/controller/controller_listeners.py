@@ -7,13 +7,13 @@ from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.metadata.image import MetadataImage
 from broker.quotas.connection_counts import ConnectionCounts
 from broker.server.clock import monotonic_seconds
+from broker.server.login.node_tls import NodeTls
+from broker.server.network.accept_client import ClientAcceptor
 from broker.server.network.connection import Connection, FrameSink
-from broker.server.network.door import Door
+from broker.server.network.later import Making
 from broker.server.network.listener import Listener, bind
-from broker.server.network.node_tls import NodeTls
-from broker.server.network.place import Making
 from broker.server.network.sending import Part
-from broker.server.network.shared import Shared
+from broker.server.network.turns import Shared
 
 ALL_INTERFACES = "0.0.0.0"
 
@@ -53,7 +53,7 @@ class ControllerListeners:
         listener = Listener(
             self._loop,
             bind(endpoint.host or ALL_INTERFACES, endpoint.port),
-            door=Door(
+            acceptor=ClientAcceptor(
                 self._config,
                 endpoint.name,
                 self._shared,

@@ -10,9 +10,9 @@ from broker.metadata.controller import Controller, ControllerConfig, refuse
 from broker.metadata.image import MetadataImage
 from broker.raft.node import RaftNode
 from broker.server.clock import Random
-from broker.server.cluster.described_configs import describe_topic
 from broker.server.quorum.controller.active_controller import ControllerLike
 from broker.server.quorum.formatting import formatted_credentials, formatted_features
+from broker.server.settings.config_entries import describe_topic
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.create_topics import CreatableTopicConfigs

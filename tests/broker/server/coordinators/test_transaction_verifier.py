@@ -8,7 +8,7 @@ from broker.model import TopicPartition
 from broker.server.coordinators import transaction_verifier
 from broker.server.coordinators.transaction_verifier import (
     Producer,
-    Wish,
+    VerificationMode,
     _Coordinator,
     _Question,
 )
@@ -16,7 +16,7 @@ from broker.server.coordinators.transaction_verifier import (
 
 def question(name: str, count: int) -> _Question:
     partitions = [TopicPartition("t", number) for number in range(count)]
-    return _Question(Producer(name, 1, 0), Wish.ADD, partitions, lambda codes: None)
+    return _Question(Producer(name, 1, 0), VerificationMode.ADD, partitions, lambda codes: None)
 
 
 def test_a_request_has_no_more_partitions_than_a_coordinator_takes(

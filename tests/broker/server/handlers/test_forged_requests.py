@@ -193,10 +193,10 @@ def test_another_hosts_session_is_not_found_and_goes_on(
     node: InProcessNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = open_session(node)
-    door = node._listeners[BROKER]._door
-    connect = door.connect
+    acceptor = node._listeners[BROKER]._acceptor
+    connect = acceptor.connect
     with monkeypatch.context() as patched:
-        patched.setattr(door, "connect", lambda taken, host: connect(taken, "10.0.0.9"))
+        patched.setattr(acceptor, "connect", lambda taken, host: connect(taken, "10.0.0.9"))
         for epoch in (1, 0, -1):
             stolen = fetch_request(node, 12, session_id=session_id, session_epoch=epoch)
             code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND if epoch == 1 else ErrorCode.NONE

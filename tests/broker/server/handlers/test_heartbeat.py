@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.server.handlers.groups.heartbeat import Heartbeat
+from broker.server.handlers.groups.members import Heartbeats
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest
 
@@ -22,7 +22,7 @@ class Refusing:
 def told(code: ErrorCode) -> Any:
     groups: Any = Refusing(code)
     context: Any = None
-    return Heartbeat(groups).handle(
+    return Heartbeats(groups).handle(
         context, HeartbeatRequest(group_id="group", generation_id=1, member_id="member")
     )
 

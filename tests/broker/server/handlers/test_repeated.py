@@ -1,6 +1,6 @@
 """What is named twice in a request."""
 
-from broker.server.cluster.repeated import distinct, merged
+from broker.server.cluster.request_entries import distinct, merged
 
 
 def test_the_first_of_every_key_is_kept_in_order() -> None:

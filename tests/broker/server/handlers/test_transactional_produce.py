@@ -6,7 +6,7 @@ import pytest
 
 from broker.records.build import build_batch
 from broker.server.handlers.fetch.fetch_read import FetchRead
-from broker.server.handlers.transactions.describe_producers import DescribeProducers
+from broker.server.handlers.transactions.describe import DescribeProducers
 from broker.server.handlers.transactions.write_txn_markers import WriteTxnMarkers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message

@@ -8,7 +8,7 @@ from broker.coordinator.group import offsets
 from broker.coordinator.group.shard import GroupShard
 from broker.model import TopicPartition
 from broker.server.coordinators import parts
-from broker.server.handlers.groups import leave_group
+from broker.server.handlers.groups import members
 from broker.server.network import connection, turns
 from broker.server.network.later import ITEMS_PER_STEP
 from broker.server.network.turns import Turns
@@ -342,5 +342,5 @@ def test_many_members_leave_in_parts_and_are_answered_as_one(
     with in_process_node() as node:
         ask(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["many"]), 4)
         whole = ask(node, request, 5)
-        monkeypatch.setattr(leave_group, "MAX_ENTRIES_AT_ONCE", 4)
+        monkeypatch.setattr(members, "MAX_ENTRIES_AT_ONCE", 4)
         assert ask(node, request, 5) == whole

@@ -9,8 +9,8 @@ import pytest
 from broker.security.plain import PlainServer
 from broker.security.sasl_session import SaslSession
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
+from broker.server.network.connection import Peer
 from broker.server.network.later import Later
-from broker.server.network.peer import Peer
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.framing import decode_response, encode_request
 from common.kafka.protocol.message import Message

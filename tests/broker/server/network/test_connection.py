@@ -19,7 +19,7 @@ from broker.server.network.connection import (
     Peer,
 )
 from broker.server.network.later import Later
-from broker.server.network.shared import Shared
+from broker.server.network.turns import Shared
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024
 

@@ -16,7 +16,7 @@ import pytest
 from broker.server.network import connection as module
 from broker.server.network.connection import TRANSITIONS, Connection, State
 from broker.server.network.later import Later
-from broker.server.network.shared import Shared
+from broker.server.network.turns import Shared
 from tests.broker.server.network.test_connection import EchoSink, connected, framed, run
 
 SEEDS = 30

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker.quotas.connection_counts import ConnectionCounts, ConnectionLimits
+from broker.server.network.connection import Peer
 from broker.server.network.listener import Listener
-from broker.server.network.peer import Peer
 from common.http import accepting
 from common.http.accepting import QUIET_SECONDS, RETRY_SECONDS
 
@@ -88,7 +88,7 @@ class Accepted:
 
 def listen(*outcomes: object, limits: ConnectionLimits = THREE) -> tuple[Listener, Loop, Listening]:
     loop, listening = Loop(), Listening(*outcomes)
-    door: Any = SimpleNamespace(
+    acceptor: Any = SimpleNamespace(
         listener_name="PLAINTEXT",
         has_handshake=False,
         connect=lambda accepted, host: SimpleNamespace(peer=Peer(host, "PLAINTEXT")),
@@ -96,7 +96,7 @@ def listen(*outcomes: object, limits: ConnectionLimits = THREE) -> tuple[Listene
     any_loop: Any = loop
     any_socket: Any = listening
     counts = ConnectionCounts(limits, ["PLAINTEXT"])
-    listener = Listener(any_loop, any_socket, door=door, counts=counts)
+    listener = Listener(any_loop, any_socket, acceptor=acceptor, counts=counts)
     listener.start(5)
     return listener, loop, listening
 

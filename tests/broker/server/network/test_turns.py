@@ -13,8 +13,7 @@ import pytest
 from broker.server.network.buffers import SHARED_BYTES
 from broker.server.network.connection import Connection
 from broker.server.network.later import Later
-from broker.server.network.shared import Shared
-from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Turns
+from broker.server.network.turns import ROUND_SECONDS, TURN_SECONDS, Shared, Turns
 from tests.broker.server.network.test_connection import Client, EchoSink, connected, framed, run
 
 POLITE = b"polite 1"

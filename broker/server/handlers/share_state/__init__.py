@@ -1,1 +1,0 @@
-"""The APIs of the share coordinator, which only brokers use (KIP-932)."""

@@ -1,0 +1,1 @@
+"""The settings of topics, brokers, groups and client metrics: described, checked, changed."""
