@@ -25,7 +25,9 @@ from common.kafka.protocol.message import Message
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     """A broker whose surroundings are not there: nothing runs until it is asked to."""
-    surroundings: Any = SimpleNamespace(ask=None, tls=NodeTls(SecurityConfig(), lambda: 0.0))
+    surroundings: Any = SimpleNamespace(
+        ask=None, audit=None, tls=NodeTls(SecurityConfig(), lambda: 0.0)
+    )
     directories: Any = LogDirectories.__new__(LogDirectories)
     loop = asyncio.new_event_loop()
     yield Broker(
