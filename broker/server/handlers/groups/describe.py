@@ -11,9 +11,9 @@ shards get only the known ones. There may be very many groups, so the answer is 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from broker.coordinator.classic_group.classic_group import GroupState
 from broker.coordinator.consumer_group.administration import CONSUMER_GROUP_TYPE
 from broker.coordinator.consumer_group.consumer_group import ConsumerGroupState
-from broker.coordinator.classic_group.classic_group import GroupState
 from broker.coordinator.group.describe import CLASSIC_GROUP_TYPE, listed_group
 from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.output import Instant, Output, ShardContext
