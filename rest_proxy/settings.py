@@ -54,64 +54,84 @@ KNOWN: Final[dict[str, Setting]] = {
     "schema.registry.url": Setting(
         default="http://127.0.0.1:8081", what="the schema registry; empty: none"
     ),
-    "listeners": Setting(default="http://127.0.0.1:8082", what="where HTTP is served"),
+    "listeners": Setting(
+        default="http://127.0.0.1:8082", what="the address at which HTTP is served"
+    ),
     "advertised.listeners": Setting(
-        default="", what="the address that answers name, http://host:port"
+        default="", what="the address that links in answers have, http://host:port"
     ),
-    "host.name": Setting(default="", what="the host that answers name"),
-    "id": Setting(default="", what="this proxy's name, a part of instances' names"),
-    "consumer.request.timeout.ms": Setting(default="1000", what="how long a read waits at most"),
-    "consumer.request.max.bytes": Setting(default="67108864", what="how much a read gives at most"),
+    "host.name": Setting(default="", what="the host that links in answers have"),
+    "id": Setting(
+        default="",
+        what="this proxy's name, which becomes a part of the names of consumer instances",
+    ),
+    "consumer.request.timeout.ms": Setting(
+        default="1000", what="how long a consumer's read waits for records at most"
+    ),
+    "consumer.request.max.bytes": Setting(
+        default="67108864", what="how many bytes of records a consumer's read returns at most"
+    ),
     "consumer.instance.timeout.ms": Setting(
-        default="300000", what="an instance nobody calls is closed after this"
+        default="300000", what="how long a consumer instance may be unused before it is closed"
     ),
-    "consumer.instances.max": Setting(default="1000", what="how many instances there may be"),
+    "consumer.instances.max": Setting(
+        default="1000", what="how many consumer instances there may be at a time"
+    ),
     "consumer.join.timeout.ms": Setting(
-        default="10000", what="how long a read waits for its first partitions"
+        default="10000", what="how long a consumer's first read waits for partitions"
     ),
     "fetch.min.bytes": Setting(
-        default="-1", what="a read ends with so many bytes; -1: it waits all its time"
+        default="-1",
+        what="a read returns when it has this many bytes; -1: it waits for its whole time",
     ),
     "max.poll.records": Setting(
-        default="500", what="how many records are taken from Kafka at once"
+        default="500", what="how many records a consumer takes from Kafka at once at most"
     ),
-    "request.max.bytes": Setting(default="33554432", what="the largest body of a request"),
+    "request.max.bytes": Setting(
+        default="33554432", what="the largest body of a request, in bytes"
+    ),
     "api.v2.enable": Setting(default="true", what="whether version 2 is served"),
     "api.v3.enable": Setting(default="true", what="whether version 3 is served"),
     "api.endpoints.allowlist": Setting(
         default="", what="the endpoints that are served, as api.v3.topics.list,api.v3.acls.*"
     ),
-    "api.endpoints.blocklist": Setting(default="", what="endpoints that are not served"),
+    "api.endpoints.blocklist": Setting(default="", what="the endpoints that are not served"),
     "api.v3.produce.batch.maximum.entries": Setting(
         default="10", what="how many records a batch of version 3 has at most"
     ),
     "api.v3.produce.rate.limit.enabled": Setting(
-        default="false", what="whether records of version 3 are limited"
+        default="false", what="whether the rate of records of version 3 is limited"
     ),
     "api.v3.produce.rate.limit.max.requests.per.sec": Setting(
-        default="10000", what="records a second"
+        default="10000", what="the limit of records a second"
     ),
     "api.v3.produce.rate.limit.max.bytes.per.sec": Setting(
-        default="10000000", what="bytes a second"
+        default="10000000", what="the limit of bytes a second"
     ),
     "streaming.connection.max.duration.ms": Setting(
         default="86400000", what="how long one stream of records may be open"
     ),
     "allowed.hosts": Setting(
-        default="", what="Host headers that are served besides loopback's; *: all"
+        default="", what="more names by which clients may reach the proxy; *: all"
     ),
     "access.control.allow.origin": Setting(
-        default="", what="origins whose pages may call, with commas; *: all"
+        default="", what="origins whose web pages may call the proxy, with commas; *: all"
     ),
     "neighbours": Setting(
         default="", what="servers to link to: name=http://..., with commas between"
     ),
-    "producer.acks": Setting(default="all", what="0, 1 or all"),
-    "producer.delivery.timeout.ms": Setting(
-        default="10000", what="how long Kafka has to store a record"
+    "producer.acks": Setting(
+        default="all", what="which replicas must store a record before it is confirmed: 0, 1 or all"
     ),
-    "producer.linger.ms": Setting(default="1", what="how long records wait for others"),
-    "producer.compression.type": Setting(default="none", what="none, gzip, snappy, lz4 or zstd"),
+    "producer.delivery.timeout.ms": Setting(
+        default="10000", what="how long the proxy tries to have a record stored"
+    ),
+    "producer.linger.ms": Setting(
+        default="1", what="how long a record waits for others to be sent with it"
+    ),
+    "producer.compression.type": Setting(
+        default="none", what="the compression of records: none, gzip, snappy, lz4 or zstd"
+    ),
 }
 
 

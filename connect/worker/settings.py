@@ -19,65 +19,147 @@ from millstream.connect.config.validators import (
 _Setting = tuple[str, Type, Any, str]
 
 EXACTLY_ONCE: Final = "exactly.once.source.support"
+_REPLICAS: Final = (
+    "The replication factor of {}.storage.topic when a worker creates it; -1 means the broker's "
+    "default."
+)
+_PARTITIONS: Final = (
+    "The partitions of {}.storage.topic when a worker creates it; -1 means the broker's default."
+)
 _COMMON: Final[tuple[_Setting, ...]] = (
-    ("bootstrap.servers", Type.LIST, "localhost:9092", "The brokers to begin with."),
-    ("key.converter", Type.STRING, NO_DEFAULT_VALUE, "The converter of keys."),
-    ("value.converter", Type.STRING, NO_DEFAULT_VALUE, "The converter of values."),
+    (
+        "bootstrap.servers",
+        Type.LIST,
+        "localhost:9092",
+        "The brokers that a client connects to first, as host:port with commas between.",
+    ),
+    (
+        "key.converter",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The class that converts keys, unless a connector names its own.",
+    ),
+    (
+        "value.converter",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The class that converts values, unless a connector names its own.",
+    ),
     (
         "header.converter",
         Type.STRING,
         "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-        "The converter of headers.",
+        "The class that converts headers, unless a connector names its own.",
     ),
-    ("client.id", Type.STRING, "", "What clients call themselves."),
-    ("listeners", Type.LIST, "http://127.0.0.1:8083", "Where REST is served; loopback only."),
-    ("rest.advertised.host.name", Type.STRING, None, "Where other workers reach this one."),
-    ("rest.advertised.port", Type.INT, None, "The port at which they do."),
-    ("rest.advertised.listener", Type.STRING, None, "The protocol by which they do."),
-    ("allowed.hosts", Type.LIST, "", "Names that clients reach REST by, besides its own; *: all."),
+    (
+        "client.id",
+        Type.STRING,
+        "",
+        "The name that the worker's Kafka clients give themselves in the broker's logs.",
+    ),
+    (
+        "listeners",
+        Type.LIST,
+        "http://127.0.0.1:8083",
+        "The address at which the worker serves its REST interface.",
+    ),
+    (
+        "rest.advertised.host.name",
+        Type.STRING,
+        None,
+        "The host name at which other workers reach this worker's REST interface.",
+    ),
+    (
+        "rest.advertised.port",
+        Type.INT,
+        None,
+        "The port at which other workers reach this worker's REST interface.",
+    ),
+    (
+        "rest.advertised.listener",
+        Type.STRING,
+        None,
+        "The protocol, http or https, by which other workers reach this worker's REST interface.",
+    ),
+    (
+        "allowed.hosts",
+        Type.LIST,
+        "",
+        "More names by which clients may reach the REST interface, as a proxy's; * allows all.",
+    ),
     (
         "access.control.allow.origin",
         Type.STRING,
         "",
-        "Origins whose pages may call REST, with commas between; *: all.",
+        "The origins whose web pages may call the REST interface, with commas between; * allows "
+        "all.",
     ),
     (
         "rest.basic.auth.credentials",
         Type.PASSWORD,
         None,
-        "`user:password` pairs, with commas between; without it REST asks nobody who they are.",
+        "The users of the REST interface, as user:password with commas between. If it is empty, "
+        "the REST interface is open to everybody who can connect.",
     ),
-    ("plugin.path", Type.LIST, "", "Folders with plugins."),
-    ("config.providers", Type.LIST, "", "Names of config providers."),
+    ("plugin.path", Type.LIST, "", "The folders in which the worker looks for plugins."),
+    (
+        "config.providers",
+        Type.LIST,
+        "",
+        "The names of the config providers; `config.providers.NAME.class` is the class of one.",
+    ),
     (
         ALLOWED_DIRECTORIES,
         Type.LIST,
         "",
-        "The directories whose files connectors may read and write; without it there are none.",
+        "The directories whose files connectors may read and write. If it is empty, connectors may "
+        "use no files.",
     ),
-    ("offset.flush.interval.ms", Type.LONG, 60_000, "How often offsets are kept."),
-    ("offset.flush.timeout.ms", Type.LONG, 5_000, "How long keeping them may take."),
+    ("offset.flush.interval.ms", Type.LONG, 60_000, "How often a task commits its offsets."),
+    (
+        "offset.flush.timeout.ms",
+        Type.LONG,
+        5_000,
+        "How long a commit of offsets may take before it is given up and tried again later.",
+    ),
     (
         "task.shutdown.graceful.timeout.ms",
         Type.LONG,
         5_000,
-        "How long a task may take to stop; then it is left behind.",
+        "How long the worker waits for a task to stop. After that it no longer waits, and the task "
+        "cannot write any more.",
     ),
     (
         "tasks.isolation",
         Type.STRING,
         "thread",
-        "Where tasks run: each in a thread of the worker, or each in a process of its own, so that "
-        "several cores are used.",
+        "Where tasks run: `thread` runs each in a thread of the worker; `process` runs each in a "
+        "process of its own, which uses several cores.",
     ),
-    ("topic.creation.enable", Type.BOOLEAN, True, "Whether connectors may create topics."),
-    ("topic.tracking.enable", Type.BOOLEAN, True, "Whether used topics are kept in mind."),
-    ("topic.tracking.allow.reset", Type.BOOLEAN, True, "Whether users may have them forgotten."),
+    (
+        "topic.creation.enable",
+        Type.BOOLEAN,
+        True,
+        "Whether source connectors may create the topics that they write to.",
+    ),
+    (
+        "topic.tracking.enable",
+        Type.BOOLEAN,
+        True,
+        "Whether the worker remembers which topics a connector has used, and shows them over REST.",
+    ),
+    (
+        "topic.tracking.allow.reset",
+        Type.BOOLEAN,
+        True,
+        "Whether a REST request may clear the list of topics that a connector has used.",
+    ),
     (
         "connector.client.config.override.policy",
         Type.STRING,
         "All",
-        "Which settings of clients connectors may override: All, Principal, Allowlist or None.",
+        "Which settings of Kafka clients a connector may override: All, Principal, Allowlist or "
+        "None.",
     ),
 )
 _STANDALONE: Final[tuple[_Setting, ...]] = (
@@ -85,35 +167,76 @@ _STANDALONE: Final[tuple[_Setting, ...]] = (
         "offset.storage.file.filename",
         Type.STRING,
         NO_DEFAULT_VALUE,
-        "The file in which sources' offsets are kept.",
+        "The file in which the worker stores the offsets of source connectors.",
     ),
 )
 _DISTRIBUTED: Final[tuple[_Setting, ...]] = (
-    ("group.id", Type.STRING, NO_DEFAULT_VALUE, "The group of workers; no consumer group's name."),
-    ("config.storage.topic", Type.STRING, NO_DEFAULT_VALUE, "The topic of configurations."),
-    ("config.storage.replication.factor", Type.SHORT, 3, "Its replicas, -1: the broker's."),
-    ("offset.storage.topic", Type.STRING, NO_DEFAULT_VALUE, "The topic of sources' offsets."),
-    ("offset.storage.replication.factor", Type.SHORT, 3, "Its replicas, -1: the broker's."),
-    ("offset.storage.partitions", Type.INT, 25, "Its partitions, -1: the broker's number."),
-    ("status.storage.topic", Type.STRING, NO_DEFAULT_VALUE, "The topic of what is shown."),
-    ("status.storage.replication.factor", Type.SHORT, 3, "Its replicas, -1: the broker's."),
-    ("status.storage.partitions", Type.INT, 5, "Its partitions, -1: the broker's number."),
-    ("session.timeout.ms", Type.INT, 10_000, "After how much silence a worker is given up."),
-    ("heartbeat.interval.ms", Type.INT, 3_000, "How often a worker says that it lives."),
-    ("rebalance.timeout.ms", Type.INT, 60_000, "How long workers may take to rejoin."),
+    (
+        "group.id",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The id of the group of workers that share the connectors. No consumer group may have it.",
+    ),
+    (
+        "config.storage.topic",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The topic in which the workers store the configurations of connectors.",
+    ),
+    ("config.storage.replication.factor", Type.SHORT, 3, _REPLICAS.format("config")),
+    (
+        "offset.storage.topic",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The topic in which the workers store the offsets of source connectors.",
+    ),
+    ("offset.storage.replication.factor", Type.SHORT, 3, _REPLICAS.format("offset")),
+    ("offset.storage.partitions", Type.INT, 25, _PARTITIONS.format("offset")),
+    (
+        "status.storage.topic",
+        Type.STRING,
+        NO_DEFAULT_VALUE,
+        "The topic in which the workers store the status of connectors and tasks.",
+    ),
+    ("status.storage.replication.factor", Type.SHORT, 3, _REPLICAS.format("status")),
+    ("status.storage.partitions", Type.INT, 5, _PARTITIONS.format("status")),
+    (
+        "session.timeout.ms",
+        Type.INT,
+        10_000,
+        "How long the group waits for a worker's heartbeat before it counts the worker as lost.",
+    ),
+    (
+        "heartbeat.interval.ms",
+        Type.INT,
+        3_000,
+        "How often a worker sends a heartbeat to its group.",
+    ),
+    (
+        "rebalance.timeout.ms",
+        Type.INT,
+        60_000,
+        "How long a worker may take to join its group again when work is distributed.",
+    ),
     (
         "scheduled.rebalance.max.delay.ms",
         Type.INT,
         300_000,
-        "How long what a lost worker ran waits for it to come back.",
+        "How long the connectors and tasks of a lost worker wait for it to return before other "
+        "workers take them over.",
     ),
-    ("inter.worker.key.ttl.ms", Type.INT, 3_600_000, "How long a session key is used."),
+    (
+        "inter.worker.key.ttl.ms",
+        Type.INT,
+        3_600_000,
+        "How long the workers use one key to sign their requests to each other.",
+    ),
     (
         EXACTLY_ONCE,
         Type.STRING,
         "disabled",
-        "Whether sources write their records and offsets in transactions: on every worker first "
-        "preparing, then enabled (KIP-618).",
+        "Whether source connectors write their records and offsets in transactions. Set it to "
+        "preparing on every worker first, and then to enabled (KIP-618).",
     ),
 )
 _VALIDATORS: Final[dict[str, Any]] = {
@@ -139,7 +262,12 @@ STANDALONE: Final = _definition(*_COMMON, *_STANDALONE)
 DISTRIBUTED: Final = _definition(
     *_COMMON,
     *_DISTRIBUTED,
-    ("connect.protocol", Type.STRING, "sessioned", "How workers share the work."),
+    (
+        "connect.protocol",
+        Type.STRING,
+        "sessioned",
+        "How workers agree on who runs what: `sessioned` also signs their requests to each other.",
+    ),
 )
 
 
