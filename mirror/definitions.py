@@ -54,7 +54,12 @@ _TOPICS: Final[tuple[_Setting, ...]] = (
     ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics not to mirror in any case."),
     _fixed("topic.filter.class"),
     ("consumer.poll.timeout.ms", Type.LONG, 1_000, "The timeout of a poll of the source."),
-    ("offset-syncs.topic.location", Type.STRING, "source", "Where offset syncs are written."),
+    (
+        "offset-syncs.topic.location",
+        Type.STRING,
+        "source",
+        "The cluster that offset syncs are written to.",
+    ),
     ("emit.offset-syncs.enabled", Type.BOOLEAN, True, "Whether offset syncs are written."),
 )
 
@@ -76,7 +81,12 @@ _SOURCE: Final[tuple[_Setting, ...]] = (
         "Topic settings that are not copied from the source.",
     ),
     _fixed("config.property.filter.class"),
-    ("use.defaults.from", Type.STRING, "target", "Whose defaults apply: source or target."),
+    (
+        "use.defaults.from",
+        Type.STRING,
+        "target",
+        "The cluster whose defaults apply: source or target.",
+    ),
     ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
     ("offset.lag.max", Type.LONG, 100, "The number of records after which an offset sync is due."),
     (

@@ -15,13 +15,3 @@ ORDER_CONFIRMATIONS = Topic("order-confirmations")
 CUSTOMERS = compacted("customers")
 PRODUCTS = compacted("products")
 WAREHOUSE_INVENTORY = compacted("warehouse-inventory")
-SHARED_TOPICS = (
-    ORDERS,
-    ORDER_VALIDATIONS,
-    ORDER_DECISIONS,
-    ORDER_COMMANDS,
-    PAYMENTS,
-    CUSTOMERS,
-    PRODUCTS,
-    WAREHOUSE_INVENTORY,
-)

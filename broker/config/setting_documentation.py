@@ -9,8 +9,8 @@ add.partitions.to.txn.retry.backoff.ms The first pause before a partition is add
 advertised.listeners The addresses that clients connect to, if they differ from the listeners.
 allow.everyone.if.no.acl.found Whether a resource that no access rule names is open to everyone.
 alter.config.policy.class.name A class that may refuse changes of settings.
-alter.log.dirs.replication.quota.window.num How many samples the quota of moves between log directories keeps.
-alter.log.dirs.replication.quota.window.size.seconds How long one sample of that quota lasts.
+alter.log.dirs.replication.quota.window.num The number of samples that the quota of moves between log directories keeps.
+alter.log.dirs.replication.quota.window.size.seconds The time that one sample of that quota lasts.
 authorizer.class.name The class that authorizes requests; empty allows all requests.
 auto.create.topics.enable Whether a topic is created when a client asks for one that does not exist.
 auto.leader.rebalance.enable Whether the preferred replicas become leaders again automatically.
@@ -26,26 +26,26 @@ compression.lz4.level The level of lz4 if the broker compresses.
 compression.type The codec that batches are stored with; producer keeps the producer's codec.
 compression.zstd.level The level of zstd if the broker compresses.
 config.providers The names of the sources for placeholders in settings.
-connection.failed.authentication.delay.ms How long the answer to a failed authentication is delayed.
+connection.failed.authentication.delay.ms The time by which the answer to a failed authentication is delayed.
 connections.max.idle.ms A connection without a request for this time is closed.
 connections.max.reauth.ms A client must authenticate again after this time; 0 turns this off.
 controlled.shutdown.enable Whether a stopping broker hands over its leaderships first.
 controller.fast.failure.detection.enable Whether a node whose port refuses connections counts as failed at once.
 controller.listener.names The listeners for controllers, not for clients.
-controller.quorum.append.linger.ms How long the quorum's leader gathers records before it writes them.
+controller.quorum.append.linger.ms The time that the quorum's leader gathers records before it writes them.
 controller.quorum.auto.join.enable Whether a new controller asks to become a voter by itself.
 controller.quorum.bootstrap.servers The addresses of controllers, from which a node learns the voters.
 controller.quorum.election.backoff.max.ms The longest random pause after a lost election.
-controller.quorum.election.timeout.ms How long a candidate waits for votes before the next election.
+controller.quorum.election.timeout.ms The time that a candidate waits for votes before the next election.
 controller.quorum.fetch.max.bytes The most bytes of the metadata log in one answer.
 controller.quorum.fetch.snapshot.max.bytes The most bytes of a metadata snapshot in one answer.
 controller.quorum.fetch.timeout.ms A voter starts an election after this time without an answer from the leader.
-controller.quorum.request.timeout.ms How long a node of the quorum waits for an answer.
+controller.quorum.request.timeout.ms The time that a node of the quorum waits for an answer.
 controller.quorum.retry.backoff.ms The pause before a node of the quorum retries a request.
 controller.quorum.voters The voters of the quorum, each as id@host:port.
-controller.quota.window.num How many samples the quota of metadata changes keeps.
-controller.quota.window.size.seconds How long one sample of the quota of metadata changes lasts.
-controller.socket.timeout.ms How long a request to the controller may take.
+controller.quota.window.num The number of samples that the quota of metadata changes keeps.
+controller.quota.window.size.seconds The time that one sample of the quota of metadata changes lasts.
+controller.socket.timeout.ms The time that a request to the controller may take.
 cordoned.log.dirs Log directories in which no new partition is placed.
 create.topic.policy.class.name A class that may refuse new topics.
 default.replication.factor The replication factor of a topic that is created without one.
@@ -62,65 +62,65 @@ follower.fetch.last.tiered.offset.enable Whether a new follower starts at the la
 follower.replication.throttled.rate The bytes per second that this broker fetches for throttled replicas.
 group.consumer.assignment.interval.ms The least time between two assignments of a consumer group.
 group.consumer.assignors The assignors of consumer groups; the first one is the default.
-group.consumer.heartbeat.interval.ms How often a member of a consumer group sends a heartbeat.
+group.consumer.heartbeat.interval.ms The interval at which a member of a consumer group sends a heartbeat.
 group.consumer.max.assignment.interval.ms The largest assignment interval a consumer group may set.
 group.consumer.max.heartbeat.interval.ms The largest heartbeat interval a consumer group may set.
 group.consumer.max.session.timeout.ms The largest session timeout a consumer group may set.
-group.consumer.max.size How many members a consumer group may have.
+group.consumer.max.size The number of members that a consumer group may have.
 group.consumer.migration.policy The directions in which groups may change between the classic and the consumer protocol.
 group.consumer.min.assignment.interval.ms The smallest assignment interval a consumer group may set.
 group.consumer.min.heartbeat.interval.ms The smallest heartbeat interval a consumer group may set.
 group.consumer.min.session.timeout.ms The smallest session timeout a consumer group may set.
 group.consumer.session.timeout.ms A member of a consumer group that sends no heartbeat for this time is removed.
-group.coordinator.append.linger.ms How long the group coordinator gathers records before it writes them.
+group.coordinator.append.linger.ms The time that the group coordinator gathers records before it writes them.
 group.coordinator.background.threads The number of threads that compute assignments and similar tasks for groups.
 group.coordinator.cached.buffer.max.bytes The largest buffer the group coordinator keeps for its next write.
 group.coordinator.rebalance.protocols The enabled group protocols.
-group.coordinator.threads How many threads the group coordinator has.
-group.initial.rebalance.delay.ms How long an empty group waits for more members before its first rebalance; at least 60 ms.
+group.coordinator.threads The number of threads that the group coordinator has.
+group.initial.rebalance.delay.ms The time that an empty group waits for more members before its first rebalance; at least 60 ms.
 group.max.session.timeout.ms The largest session timeout a member of a classic group may ask for.
-group.max.size How many members a classic group may have.
+group.max.size The number of members that a classic group may have.
 group.min.session.timeout.ms The smallest session timeout a member of a classic group may ask for.
 group.share.assignment.interval.ms The least time between two assignments of a share group.
 group.share.assignors The assignors of share groups.
-group.share.delivery.count.limit How often a share group tries to deliver one record.
-group.share.heartbeat.interval.ms How often a member of a share group sends a heartbeat.
-group.share.initialize.retry.interval.ms After how long the initialisation of share state is tried again.
+group.share.delivery.count.limit The number of times that a share group tries to deliver one record.
+group.share.heartbeat.interval.ms The interval at which a member of a share group sends a heartbeat.
+group.share.initialize.retry.interval.ms The time after which the initialisation of share state is tried again.
 group.share.max.assignment.interval.ms The largest assignment interval a share group may set.
 group.share.max.delivery.count.limit The largest number of deliveries a share group may set.
 group.share.max.heartbeat.interval.ms The largest heartbeat interval a share group may set.
 group.share.max.partition.max.record.locks The largest number of locked records a share group may set.
 group.share.max.record.lock.duration.ms The longest lock on a record a share group may set.
 group.share.max.session.timeout.ms The largest session timeout a share group may set.
-group.share.max.share.sessions How many share sessions a broker keeps.
-group.share.max.size How many members a share group may have.
+group.share.max.share.sessions The number of share sessions that a broker keeps.
+group.share.max.size The number of members that a share group may have.
 group.share.min.assignment.interval.ms The smallest assignment interval a share group may set.
 group.share.min.delivery.count.limit The smallest number of deliveries a share group may set.
 group.share.min.heartbeat.interval.ms The smallest heartbeat interval a share group may set.
 group.share.min.partition.max.record.locks The smallest number of locked records a share group may set.
 group.share.min.record.lock.duration.ms The shortest lock on a record a share group may set.
 group.share.min.session.timeout.ms The smallest session timeout a share group may set.
-group.share.partition.max.record.locks How many records of a partition may be locked at a time.
-group.share.record.lock.duration.ms How long a delivered record stays locked.
+group.share.partition.max.record.locks The number of records of a partition that may be locked at a time.
+group.share.record.lock.duration.ms The time that a delivered record stays locked.
 group.share.session.timeout.ms A member of a share group that sends no heartbeat for this time is removed.
 group.streams.assignment.interval.ms The least time between two assignments of a streams group.
-group.streams.heartbeat.interval.ms How often a member of a streams group sends a heartbeat.
-group.streams.initial.rebalance.delay.ms How long an empty streams group waits for more members.
+group.streams.heartbeat.interval.ms The interval at which a member of a streams group sends a heartbeat.
+group.streams.initial.rebalance.delay.ms The time that an empty streams group waits for more members.
 group.streams.max.assignment.interval.ms The largest assignment interval a streams group may set.
 group.streams.max.heartbeat.interval.ms The largest heartbeat interval a streams group may set.
 group.streams.max.session.timeout.ms The largest session timeout a streams group may set.
-group.streams.max.size How many members a streams group may have.
+group.streams.max.size The number of members that a streams group may have.
 group.streams.max.standby.replicas The largest number of standby replicas a streams group may set.
 group.streams.min.assignment.interval.ms The smallest assignment interval a streams group may set.
 group.streams.min.heartbeat.interval.ms The smallest heartbeat interval a streams group may set.
 group.streams.min.session.timeout.ms The smallest session timeout a streams group may set.
-group.streams.num.standby.replicas How many standby copies of its state a streams group keeps.
+group.streams.num.standby.replicas The number of standby copies of its state that a streams group keeps.
 group.streams.session.timeout.ms A member of a streams group that sends no heartbeat for this time is removed.
 http.allowed.hosts Names that clients reach `http.listener` by besides this machine's and those of its listeners; *: all.
 http.config A file that says how the health pages are served: ssl.keystore.location, authentication.method.
 http.listener The address of the health pages and metrics over HTTP; empty turns them off.
 http.neighbours Servers that the page at / links to: name=http://..., with commas between.
-initial.broker.registration.timeout.ms How long a starting broker tries to register with the controller.
+initial.broker.registration.timeout.ms The time that a starting broker tries to register with the controller.
 inter.broker.listener.name The listener between brokers.
 kafka.metrics.polling.interval.secs The interval of the metrics reporters below.
 kafka.metrics.reporters Classes that report the older metrics.
@@ -128,20 +128,20 @@ leader.imbalance.check.interval.seconds The interval of the check for preferred 
 leader.replication.throttled.rate The bytes per second that this broker sends to throttled replicas.
 listener.security.protocol.map The security protocol of each listener.
 listeners The names and addresses of this node's listeners.
-log.cleaner.backoff.ms How long the cleaner sleeps when there is nothing to compact.
+log.cleaner.backoff.ms The time that the cleaner sleeps when there is nothing to compact.
 log.cleaner.dedupe.buffer.size The memory for the keys of a compaction, all threads together.
-log.cleaner.delete.retention.ms How long a compacted topic keeps its tombstones.
+log.cleaner.delete.retention.ms The time that a compacted topic keeps its tombstones.
 log.cleaner.enable Whether the log cleaner compacts topics.
-log.cleaner.io.buffer.load.factor How full the cleaner's table of keys may get.
+log.cleaner.io.buffer.load.factor The part of the cleaner's table of keys that may be used.
 log.cleaner.io.buffer.size The memory for reading and writing while compacting, all threads together.
-log.cleaner.io.max.bytes.per.second How fast the cleaner may read and write.
+log.cleaner.io.max.bytes.per.second The bytes per second that the cleaner may read and write.
 log.cleaner.max.compaction.lag.ms The longest time before a record is compacted.
 log.cleaner.min.cleanable.ratio The share of uncleaned bytes above which a log is compacted.
 log.cleaner.min.compaction.lag.ms The shortest time before a record is compacted.
-log.cleaner.threads How many threads compact.
-log.cleanup.policy What happens to old records: delete them, or compact by key.
+log.cleaner.threads The number of threads that compact.
+log.cleanup.policy Old records are deleted, or compacted by key.
 log.dir The data directory, if log.dirs is not set.
-log.dir.failure.timeout.ms How long a broker runs with a failed directory that the controller does not know of.
+log.dir.failure.timeout.ms The time that a broker runs with a failed directory that the controller does not know of.
 log.dirs The data directories.
 log.flush.interval.messages A log is synced to disk after this number of records.
 log.flush.interval.ms A log is synced to disk when its oldest unsynced record has this age.
@@ -150,28 +150,28 @@ log.flush.scheduler.interval.ms The interval of the check for logs to sync.
 log.flush.start.offset.checkpoint.interval.ms The interval of writing the log start offsets.
 log.index.interval.bytes The bytes of log between two entries of an offset index.
 log.index.size.max.bytes The largest size of an index file.
-log.local.retention.bytes How much of a tiered partition is kept on local disk.
-log.local.retention.ms How long records of a tiered partition are kept on local disk.
-log.message.timestamp.after.max.ms How far a record's timestamp may be ahead of the broker's clock.
-log.message.timestamp.before.max.ms How far a record's timestamp may be behind the broker's clock.
+log.local.retention.bytes The bytes of a tiered partition that are kept on local disk.
+log.local.retention.ms The time for which records of a tiered partition are kept on local disk.
+log.message.timestamp.after.max.ms The time by which a record's timestamp may be ahead of the broker's clock.
+log.message.timestamp.before.max.ms The time by which a record's timestamp may be behind the broker's clock.
 log.message.timestamp.type Whether records have the timestamp of the producer or that of the append.
 log.preallocate Whether a new segment's file gets its full size at once.
 log.retention.bytes The size above which the oldest segments of a partition are deleted.
 log.retention.check.interval.ms The interval of the check for segments to delete.
-log.retention.hours How many hours records are kept; log.retention.minutes and log.retention.ms take precedence.
-log.retention.minutes How many minutes records are kept; log.retention.ms takes precedence.
-log.retention.ms How many milliseconds records are kept; -1 for no limit.
+log.retention.hours The hours for which records are kept; log.retention.minutes and log.retention.ms take precedence.
+log.retention.minutes The minutes for which records are kept; log.retention.ms takes precedence.
+log.retention.ms The milliseconds for which records are kept; -1 for no limit.
 log.roll.hours The age in hours at which a segment is rolled; log.roll.ms takes precedence.
 log.roll.jitter.hours The largest random time in hours by which a segment is rolled earlier.
 log.roll.jitter.ms The largest random time in milliseconds by which a segment is rolled earlier.
 log.roll.ms The age in milliseconds at which a segment is rolled.
 log.segment.bytes The size at which a segment is rolled.
-log.segment.delete.delay.ms How long a deleted file stays on disk, for present readers.
+log.segment.delete.delay.ms The time that a deleted file stays on disk, for present readers.
 max.connection.creation.rate The number of connections per second that are accepted.
 max.connections The number of client connections that may be open.
 max.connections.per.ip The number of connections that one address may have open.
 max.connections.per.ip.overrides Other limits for some addresses, each as address:count.
-max.incremental.fetch.session.cache.slots How many fetch sessions are kept.
+max.incremental.fetch.session.cache.slots The number of fetch sessions that are kept.
 max.request.partition.size.limit The most partitions in one page of described topics.
 message.max.bytes The largest accepted record batch.
 metadata.log.dir The directory of the metadata log; by default the first log directory.
@@ -183,22 +183,22 @@ metadata.max.idle.interval.ms The interval at which an idle quorum writes an emp
 metadata.max.retention.bytes The size of the metadata log and its snapshots above which old ones are deleted.
 metadata.max.retention.ms The age at which segments and snapshots of the metadata log are deleted.
 metric.reporters Classes that report metrics.
-metrics.num.samples How many samples a metric is computed from.
+metrics.num.samples The number of samples that a metric is computed from.
 metrics.recording.level The level of detail of metrics.
-metrics.sample.window.ms How long one sample of a metric lasts.
+metrics.sample.window.ms The time that one sample of a metric lasts.
 min.insync.replicas A write with acks=all is refused if fewer replicas are in sync.
 node.id The id of this node, unique in the cluster.
-num.io.threads How many threads handle requests.
-num.network.threads How many threads read from and write to sockets.
+num.io.threads The number of threads that handle requests.
+num.network.threads The number of threads that read from and write to sockets.
 num.partitions The number of partitions of a topic that is created without one.
-num.recovery.threads.per.data.dir How many threads check a directory's logs at the start.
-num.replica.alter.log.dirs.threads How many threads move partitions between directories.
-num.replica.fetchers How many connections fetch from each other broker.
+num.recovery.threads.per.data.dir The number of threads that check a directory's logs at the start.
+num.replica.alter.log.dirs.threads The number of threads that move partitions between directories.
+num.replica.fetchers The number of connections that fetch from each other broker.
 offset.metadata.max.bytes The longest metadata that a consumer may store with an offset.
-offsets.commit.timeout.ms How long a commit waits for its replicas.
+offsets.commit.timeout.ms The time that a commit waits for its replicas.
 offsets.load.buffer.size The bytes per read while a group's offsets are loaded.
 offsets.retention.check.interval.ms The interval of the check for expired offsets.
-offsets.retention.minutes How long the offsets of an empty group are kept.
+offsets.retention.minutes The minutes for which the offsets of an empty group are kept.
 offsets.topic.compression.codec The codec of the offsets topic; 0 for none.
 offsets.topic.num.partitions The number of partitions of the offsets topic.
 offsets.topic.replication.factor The replication factor of the offsets topic.
@@ -206,24 +206,24 @@ offsets.topic.segment.bytes The size at which a segment of the offsets topic is 
 org.apache.kafka.sasl.oauthbearer.allowed.urls The URLs that keys of OAuth issuers may be read from.
 principal.builder.class The class that builds the principal of an authenticated connection.
 process.roles The roles of this node: broker, controller, or both.
-producer.id.expiration.ms How long a producer that writes nothing is remembered.
+producer.id.expiration.ms The time for which a producer that writes nothing is remembered.
 producer.purgatory.purge.interval.requests The number of requests after which completed waits for replicas are removed.
-queued.max.request.bytes How many bytes of requests may wait to be handled.
-queued.max.requests How many requests may wait to be handled.
-quota.window.num How many samples a client's quota keeps.
-quota.window.size.seconds How long one sample of a client's quota lasts.
-remote.fetch.max.wait.ms How long a Fetch waits for remote storage.
-remote.list.offsets.request.timeout.ms How long ListOffsets waits for remote storage.
-remote.log.index.file.cache.total.size.bytes How much disk the indexes of remote segments may take.
-remote.log.manager.copier.thread.pool.size How many threads copy segments to remote storage.
+queued.max.request.bytes The number of bytes of requests that may wait to be handled.
+queued.max.requests The number of requests that may wait to be handled.
+quota.window.num The number of samples that a client's quota keeps.
+quota.window.size.seconds The time that one sample of a client's quota lasts.
+remote.fetch.max.wait.ms The time that a Fetch waits for remote storage.
+remote.list.offsets.request.timeout.ms The time that ListOffsets waits for remote storage.
+remote.log.index.file.cache.total.size.bytes The bytes that the indexes of remote segments may take on disk.
+remote.log.manager.copier.thread.pool.size The number of threads that copy segments to remote storage.
 remote.log.manager.copy.max.bytes.per.second The bytes per second that may be copied to remote storage.
-remote.log.manager.copy.quota.window.num How many samples the quota of those copies keeps.
-remote.log.manager.copy.quota.window.size.seconds How long one sample of the quota of those copies lasts.
-remote.log.manager.expiration.thread.pool.size How many threads delete expired segments in remote storage.
+remote.log.manager.copy.quota.window.num The number of samples that the quota of those copies keeps.
+remote.log.manager.copy.quota.window.size.seconds The time that one sample of the quota of those copies lasts.
+remote.log.manager.expiration.thread.pool.size The number of threads that delete expired segments in remote storage.
 remote.log.manager.fetch.max.bytes.per.second The bytes per second that may be read from remote storage.
-remote.log.manager.fetch.quota.window.num How many samples the quota of those reads keeps.
-remote.log.manager.fetch.quota.window.size.seconds How long one sample of the quota of those reads lasts.
-remote.log.manager.follower.thread.pool.size How many threads keep followers of tiered partitions up to date.
+remote.log.manager.fetch.quota.window.num The number of samples that the quota of those reads keeps.
+remote.log.manager.fetch.quota.window.size.seconds The time that one sample of the quota of those reads lasts.
+remote.log.manager.follower.thread.pool.size The number of threads that keep followers of tiered partitions up to date.
 remote.log.manager.task.interval.ms The interval of the tasks of remote storage.
 remote.log.manager.thread.pool.size The number of threads for the tasks of remote storage.
 remote.log.metadata.custom.metadata.max.bytes The most custom metadata that a storage plug-in may keep for a segment.
@@ -231,14 +231,14 @@ remote.log.metadata.manager.class.name The class that keeps the metadata of remo
 remote.log.metadata.manager.class.path The class path of the remote log metadata manager.
 remote.log.metadata.manager.impl.prefix The prefix of the remote log metadata manager's own settings.
 remote.log.metadata.manager.listener.name The listener that the remote log metadata manager uses.
-remote.log.reader.max.pending.tasks How many reads of remote storage may wait.
-remote.log.reader.threads How many threads read from remote storage.
+remote.log.reader.max.pending.tasks The number of reads of remote storage that may wait.
+remote.log.reader.threads The number of threads that read from remote storage.
 remote.log.storage.manager.class.name The class that copies segments to remote storage and back.
 remote.log.storage.manager.class.path The class path of the remote storage manager.
 remote.log.storage.manager.impl.prefix The prefix of the remote storage manager's own settings.
 remote.log.storage.system.enable Whether topics may use remote storage.
-replica.alter.log.dirs.io.max.bytes.per.second How many bytes a second are copied between the log directories.
-replica.fetch.backoff.ms How long a follower waits after a failed fetch of a partition.
+replica.alter.log.dirs.io.max.bytes.per.second The bytes per second that are copied between the log directories.
+replica.fetch.backoff.ms The time that a follower waits after a failed fetch of a partition.
 replica.fetch.max.bytes The most bytes of one partition that a follower fetches at once.
 replica.fetch.min.bytes The fewest bytes in an answer to a follower, before the wait ends.
 replica.fetch.response.max.bytes The most bytes in one answer to a follower.
@@ -247,10 +247,10 @@ replica.high.watermark.checkpoint.interval.ms The interval of writing the high w
 replica.lag.time.max.ms A follower that has not caught up for this time is out of sync.
 replica.selector.class The class that selects the replica that a consumer reads from.
 replica.socket.receive.buffer.bytes The receive buffer of a follower's sockets.
-replica.socket.timeout.ms How long a follower's request may take.
-replication.quota.window.num How many samples the replication quota keeps.
-replication.quota.window.size.seconds How long one sample of the replication quota lasts.
-request.timeout.ms How long this node waits for an answer from another node.
+replica.socket.timeout.ms The time that a follower's request may take.
+replication.quota.window.num The number of samples that the replication quota keeps.
+replication.quota.window.size.seconds The time that one sample of the replication quota lasts.
+request.timeout.ms The time that this node waits for an answer from another node.
 sasl.client.callback.handler.class The class a SASL client gets its credentials from.
 sasl.enabled.mechanisms The SASL mechanisms clients may use.
 sasl.jaas.config The login modules of a listener's mechanism, as in a JAAS file.
@@ -262,8 +262,8 @@ sasl.kerberos.ticket.renew.jitter The random share of the time until a ticket is
 sasl.kerberos.ticket.renew.window.factor The share of a ticket's lifetime after which it is renewed.
 sasl.login.callback.handler.class The class that handles the callbacks of a login.
 sasl.login.class The class that logs in.
-sasl.login.connect.timeout.ms How long connecting to a login provider may take.
-sasl.login.read.timeout.ms How long reading from a login provider may take.
+sasl.login.connect.timeout.ms The time that connecting to a login provider may take.
+sasl.login.read.timeout.ms The time that reading from a login provider may take.
 sasl.login.refresh.buffer.seconds The shortest time before its expiry at which a credential is renewed.
 sasl.login.refresh.min.period.seconds The least time between two renewals of a credential.
 sasl.login.refresh.window.factor The share of a credential's lifetime after which it is renewed.
@@ -277,7 +277,7 @@ sasl.oauthbearer.assertion.claim.aud The audience claim of a client assertion.
 sasl.oauthbearer.assertion.claim.exp.seconds The lifetime of a client assertion.
 sasl.oauthbearer.assertion.claim.iss The issuer claim of a client assertion.
 sasl.oauthbearer.assertion.claim.jti.include Whether a client assertion has a unique id.
-sasl.oauthbearer.assertion.claim.nbf.seconds How long before its creation a client assertion becomes valid.
+sasl.oauthbearer.assertion.claim.nbf.seconds The time before its creation at which a client assertion becomes valid.
 sasl.oauthbearer.assertion.claim.sub The subject claim of a client assertion.
 sasl.oauthbearer.assertion.file A file with a complete client assertion.
 sasl.oauthbearer.assertion.private.key.file The file of the key that signs client assertions.
@@ -302,23 +302,23 @@ sasl.server.callback.handler.class The class that checks the credentials of SASL
 sasl.server.max.receive.size The largest message before a client has authenticated.
 security.inter.broker.protocol The security protocol between brokers, if inter.broker.listener.name is not set.
 security.providers Classes that add security algorithms.
-share.coordinator.append.linger.ms How long the share coordinator gathers records before it writes them.
+share.coordinator.append.linger.ms The time that the share coordinator gathers records before it writes them.
 share.coordinator.cached.buffer.max.bytes The largest buffer the share coordinator keeps for its next write.
-share.coordinator.cold.partition.snapshot.interval.ms How often unchanged share state is written again.
+share.coordinator.cold.partition.snapshot.interval.ms The interval at which unchanged share state is written again.
 share.coordinator.load.buffer.size The bytes per read while share state is loaded.
 share.coordinator.snapshot.update.records.per.snapshot The number of updates after which a snapshot of share state is written.
 share.coordinator.state.topic.compression.codec The codec of the share state topic; 0 for none.
 share.coordinator.state.topic.min.isr The min.insync.replicas of the share state topic.
 share.coordinator.state.topic.num.partitions The number of partitions of the share state topic.
-share.coordinator.state.topic.prune.interval.ms How often unneeded records of the share state topic are deleted.
+share.coordinator.state.topic.prune.interval.ms The interval at which unneeded records of the share state topic are deleted.
 share.coordinator.state.topic.replication.factor The replication factor of the share state topic.
 share.coordinator.state.topic.segment.bytes The size at which a segment of the share state topic is rolled.
-share.coordinator.threads How many threads the share coordinator has.
-share.coordinator.write.timeout.ms How long a write of the share coordinator waits for its replicas.
+share.coordinator.threads The number of threads that the share coordinator has.
+share.coordinator.write.timeout.ms The time that a write of the share coordinator waits for its replicas.
 share.fetch.purgatory.purge.interval.requests The number of requests after which completed share fetches are removed.
 socket.connection.setup.timeout.max.ms The longest timeout of opening a connection, after failures.
 socket.connection.setup.timeout.ms The first timeout of opening a connection.
-socket.listen.backlog.size How many connections may wait to be accepted.
+socket.listen.backlog.size The number of connections that may wait to be accepted.
 socket.receive.buffer.bytes The receive buffer of a client's socket; -1 for the system's default.
 socket.request.max.bytes The largest accepted request.
 socket.send.buffer.bytes The send buffer of a client's socket; -1 for the system's default.
@@ -350,14 +350,14 @@ telemetry.max.bytes The largest set of metrics that a client may push.
 transaction.abort.timed.out.transaction.cleanup.interval.ms The interval of the check for transactions that have timed out.
 transaction.max.timeout.ms The longest transaction timeout that a producer may request.
 transaction.partition.verification.enable Whether a partition's leader verifies that the partition belongs to the transaction before an append.
-transaction.remove.expired.transaction.cleanup.interval.ms How often expired transactional ids are removed.
+transaction.remove.expired.transaction.cleanup.interval.ms The interval at which expired transactional ids are removed.
 transaction.state.log.load.buffer.size The bytes per read while transactions are loaded.
 transaction.state.log.min.isr The min.insync.replicas of the transaction state topic.
 transaction.state.log.num.partitions The number of partitions of the transaction state topic.
 transaction.state.log.replication.factor The replication factor of the transaction state topic.
 transaction.state.log.segment.bytes The size at which a segment of the transaction state topic is rolled.
 transaction.two.phase.commit.enable Whether an external coordinator may decide on a prepared transaction.
-transactional.id.expiration.ms How long an unused transactional id is kept.
+transactional.id.expiration.ms The time for which an unused transactional id is kept.
 unclean.leader.election.enable Whether a replica that is not in sync may become the leader if no other one is available.
 """  # noqa: E501 - a row is as long as its sentence
 

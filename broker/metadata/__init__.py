@@ -6,5 +6,6 @@
 - `controller.py` is the active controller. A handler in `control/` reads the image and RETURNS a
   response and records; only `MetadataImage.replay` changes the image, and it never refuses a
   record.
-- `placement.py`, `features.py` and `topic_names.py` are rules for controllers and brokers.
+- `placement.py`, `features.py`, `topic_names.py` and `share_reset.py` are rules for controllers and
+  brokers.
 """

@@ -32,8 +32,11 @@ and dispatches them, `claims` validates the epoch and leader in a message, `voti
 `leading` the leader's side of replication, `following` the follower's side, and `log` the interface
 of the log. The voters change (KIP-853): `voter_set` has their identities, `voter_history` the sets
 in the log, `voter_changes` the leader's side of a change with the table of its states, and
-`joining` the side of a node that is to be known or to become a voter. The simulation in `tests/sim`
-checks the safety properties after every event. The shell that does the IO is
+`joining` the side of a node that is to be known or to become a voter. `state` is the node's whole
+state, `config` its configuration, `output` what an input returns, `messages` and `voter_messages`
+what nodes send, `requests` the pending ones; `progress` is the leader's view of the replicas,
+`deadlines` the time of the next `tick`, `voter_search` the addresses of voters. The simulation in
+`tests/sim` checks the safety properties after every event. The shell that does the IO is
 `broker/server/quorum`.
 
 The life of an append:

@@ -54,7 +54,7 @@ Where to start: `replica` holds the role; `leader` and `follower` are the two si
 AlterPartition requests of a whole broker, `divergence` and `fencing` the comparison of logs,
 `offset_waits` the requests that wait for a watermark, `read_replica` the replica that a consumer
 should read from (KIP-392). `fetch_session` is KIP-227 at both ends, `throttle` the replication
-quotas (KIP-73).
+quotas (KIP-73), `log` the interface of the log.
 
 The life of an append with acks=all:
 

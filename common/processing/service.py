@@ -59,7 +59,8 @@ class Service(Generic[S, R]):
     @property
     def topics(self) -> tuple[str, ...]:
         """Return the names of the topics it reads and writes, without dead letters."""
-        named = (topic.name for topic in (*self.worker.inputs, *self.worker.outputs))
+        worker = self.worker
+        named = (topic.name for topic in (*worker.inputs, *worker.tables, *worker.outputs))
         return tuple(dict.fromkeys(named))
 
     @property

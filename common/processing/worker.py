@@ -27,7 +27,9 @@ class Worker(ABC):
     inputs: Sequence[Topic]
     """The topics it consumes; of one batch, records of an earlier topic are handled first."""
     outputs: Sequence[Topic] = ()
-    """The topics it writes besides, its changelogs among them."""
+    """The topics it writes, its changelogs among them."""
+    tables: Sequence[Topic] = ()
+    """The topics of which it follows every partition; a `FollowedTable` creates its own."""
     _processor: Inputs | None = None
 
     def connect(self, processor: Inputs) -> None:

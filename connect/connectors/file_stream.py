@@ -58,7 +58,13 @@ _FILE_DOC = "The file to {}. Missing or empty: standard {}."
 _SOURCE_CONFIG = (
     ConfigDef()
     .define("file", Type.STRING, Importance.HIGH, _FILE_DOC.format("read", "input"), default=None)
-    .define("topic", Type.STRING, Importance.HIGH, "Where lines go.", validator=NonEmptyString())
+    .define(
+        "topic",
+        Type.STRING,
+        Importance.HIGH,
+        "The file that lines are written to.",
+        validator=NonEmptyString(),
+    )
     .define(
         "batch.size",
         Type.INT,

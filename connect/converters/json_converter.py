@@ -72,7 +72,7 @@ class JsonConverter(RecordConverter):
                 "schemas.cache.size",
                 Type.INT,
                 HIGH,
-                "How many schemas are kept ready at most.",
+                "The number of schemas that are kept ready at most.",
                 default=1000,
                 group="Schemas",
                 order_in_group=1,
@@ -95,7 +95,7 @@ class JsonConverter(RecordConverter):
                 "decimal.format",
                 Type.STRING,
                 LOW,
-                "How decimals are written: BASE64, the bytes of their digits, or NUMERIC, as "
+                "Decimals are written as BASE64, the bytes of their digits, or NUMERIC, as "
                 "numbers. Both are read.",
                 default="BASE64",
                 validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),

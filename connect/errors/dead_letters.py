@@ -77,7 +77,7 @@ def define_dead_letter_settings(definition: ConfigDef) -> ConfigDef:
             "errors.deadletterqueue.topic.replication.factor",
             Type.SHORT,
             Importance.MEDIUM,
-            "How many replicas the dead-letter topic gets when it has to be created.",
+            "The number of replicas of the dead-letter topic if it has to be created.",
             default=3,
             group=GROUP,
             order_in_group=7,

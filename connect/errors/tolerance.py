@@ -143,8 +143,8 @@ def define_error_settings(definition: ConfigDef) -> ConfigDef:
             "errors.retry.timeout",
             Type.LONG,
             medium,
-            "For how long, in milliseconds, a step that fails is tried again: 0 is not at all, -1 "
-            "for ever.",
+            "The time, in milliseconds, for which a step that fails is tried again: 0 is not "
+            "at all, -1 for ever.",
             default=0,
             group=GROUP,
             order_in_group=1,
@@ -155,7 +155,7 @@ def define_error_settings(definition: ConfigDef) -> ConfigDef:
             "errors.retry.delay.max.ms",
             Type.LONG,
             medium,
-            "How long, in milliseconds, to wait at most before trying again. The wait doubles each "
+            "The longest wait, in milliseconds, before the next attempt. The wait doubles each "
             "time; above this, it is a random time below it.",
             default=60_000,
             group=GROUP,
@@ -167,7 +167,7 @@ def define_error_settings(definition: ConfigDef) -> ConfigDef:
             "errors.tolerance",
             Type.STRING,
             medium,
-            "What becomes of a record that cannot be processed: with none the task fails, with all "
+            "If a record cannot be processed, with none the task fails, with all "
             "the record is left out.",
             default="none",
             validator=ValidString("none", "all"),

@@ -33,7 +33,7 @@ _CONFIG: Final = registry_config().define(
     "decimal.format",
     Type.STRING,
     Importance.LOW,
-    "How decimals are written: BASE64, the bytes of their digits, or NUMERIC, as numbers. Both are "
+    "Decimals are written as BASE64, the bytes of their digits, or NUMERIC, as numbers. Both are "
     "read.",
     default="BASE64",
     validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),

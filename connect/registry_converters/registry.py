@@ -43,7 +43,7 @@ def registry_config() -> ConfigDef:
                 "Whether written values must be readable with that latest schema.",
                 default=True)
         .define("latest.cache.ttl.sec", Type.INT, Importance.LOW,
-                "How long a latest schema is used before the next request for it; -1: for ever.",
+                "The time for which a latest schema is used; -1: for ever.",
                 default=-1)
         .define("use.schema.id", Type.INT, Importance.LOW,
                 "If auto.register.schemas is false: write with the schema of this id; -1: none.",

@@ -21,7 +21,7 @@ def with_syntax_setting(config: ConfigDef) -> ConfigDef:
         SYNTAX_VERSION,
         Type.STRING,
         Importance.HIGH,
-        "How fields are named. V1: by name, at the root alone. V2: nested ones too, with dots "
+        "The names of fields. V1: by name, at the root alone. V2: nested ones too, with dots "
         "between names; a name that holds a dot stands between backticks: `foo.bar`.baz.",
         default="V1",
         validator=CaseInsensitiveValidString("V1", "V2"),

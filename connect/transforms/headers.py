@@ -88,7 +88,7 @@ _FROM = with_null_setting(
         "operation",
         Type.STRING,
         Importance.HIGH,
-        "move removes the fields from the key or value; copy keeps them.",
+        "With move the fields leave the key or value; copy keeps them.",
         validator=ValidString("move", "copy"),
     )
 )

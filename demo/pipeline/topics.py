@@ -27,7 +27,7 @@ from millstream.launch import program_command, program_environment
 _DECLARING = ("services", "streams", "spark_analytics")
 """The programs that declare their groups and topics."""
 SINK_GROUPS = ("connect-orders-to-parquet", "connect-orders-to-elasticsearch")
-"""The groups of the demo's own connectors (`demo/connectors/`)."""
+"""The groups of the demo's own connectors (`demo/pipeline/connectors/`)."""
 _DELETE_SECONDS = 30.0
 _KEYS_SECONDS = 60.0
 _POLL_SECONDS = 0.1

@@ -1,9 +1,9 @@
 """Keys and values of records as JSON, and as the bytes that are in Kafka. Pure.
 
-`plain` has the formats without a schema. `avro`, `json_schema` and `protobuf` have one codec each:
-made of a schema's text, it encodes JSON to bytes and decodes bytes to JSON. Behind the schema's id
-(`wire`) those bytes are the same as those of Confluent's serializers. A codec raises only
-FormatError, for any input.
+`plain` has the formats without a schema. `avro` (with `avro_values`), `json_schema` and `protobuf`
+have one codec each: made of a schema's text, it encodes JSON to bytes and decodes bytes to JSON.
+Behind the schema's id (`wire`) those bytes are the same as those of Confluent's serializers. A
+codec raises only FormatError, for any input.
 """
 
 from enum import StrEnum

@@ -87,7 +87,8 @@ class EmailWorker(Worker):
     """Keeps the letters about the orders on its partitions."""
 
     inputs = (ORDERS,)
-    outputs = (ORDER_CONFIRMATIONS, CUSTOMERS, CHANGELOG)
+    tables = (CUSTOMERS,)
+    outputs = (ORDER_CONFIRMATIONS, CHANGELOG)
 
     def __init__(
         self,

@@ -56,7 +56,8 @@ class OrderDetailsWorker(Worker):
     """Judges each new order by itself."""
 
     inputs = (ORDERS,)
-    outputs = (ORDER_VALIDATIONS, PRODUCTS)
+    tables = (PRODUCTS,)
+    outputs = (ORDER_VALIDATIONS,)
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ from schemas.topics import (
     ORDER_VALIDATIONS,
     ORDERS,
     PAYMENTS,
-    SHARED_TOPICS,
 )
 from services.orders.domain import (
     OrderEvent,
@@ -72,7 +71,7 @@ class OrdersWorker(Worker):
     """Keeps the view, and turns decisions, payments and commands into events."""
 
     inputs = (ORDERS, ORDER_VALIDATIONS, ORDER_DECISIONS, PAYMENTS, ORDER_COMMANDS)
-    outputs = SHARED_TOPICS
+    outputs = (ORDERS, ORDER_COMMANDS)
 
     def __init__(
         self, read_to_end: ReadToEnd, events: Events, writer: EventWriter, metrics: Metrics

@@ -128,7 +128,7 @@ class SimulatedFile:
 
 
 class SimulatedStorage:
-    """See the module."""
+    """The files and directories of one disk; every call may be the one that fails."""
 
     def __init__(self, seed: int = 0) -> None:
         self.random = Random(seed)

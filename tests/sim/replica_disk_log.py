@@ -30,7 +30,7 @@ TIMESTAMP_MS = 0
 
 
 class DiskLog:
-    """See the module. Invariant: `entries` equals the segments, from `log_start_offset` on."""
+    """One replica's log. Invariant: `entries` equals the segments, from `log_start_offset` on."""
 
     def __init__(self, topic_id: bytes | None, seed: int) -> None:
         self.topic_id = topic_id

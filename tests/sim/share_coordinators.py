@@ -54,7 +54,7 @@ class Shard:
 
 
 class ShareCoordinators:
-    """See the module."""
+    """All shards, the node that each is on, and the answers that wait for a commit."""
 
     def __init__(
         self, scheduler: Scheduler, node_ids: list[int], partition_counts: dict[bytes, int]

@@ -37,7 +37,7 @@ class Known:
 
 
 class ShareStateWorld:
-    """See the module."""
+    """One shard and its model, with the requests of one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -17,7 +17,7 @@ WAIT_MS = 500
 
 
 class WaitingMembers:
-    """See the module."""
+    """The parked fetches of one node, and what each waits for."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

@@ -99,7 +99,7 @@ class Leader:
 
 
 class ShareWorld:
-    """See the module."""
+    """All parts of one history, and its checks after every event."""
 
     def __init__(self, seed: int) -> None:
         self.scheduler = Scheduler(seed)

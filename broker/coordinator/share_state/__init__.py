@@ -16,5 +16,5 @@ the package:
 Invariants: the epochs of a share-partition never fall while it exists, and the start offset only
 where the group coordinator initialises the state again.
 
-Start with `state.py`, then `writing.py`.
+Start with `state.py`, then `requests.py`.
 """

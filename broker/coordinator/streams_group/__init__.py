@@ -10,6 +10,7 @@
     endpoints             where the state of each partition is, for interactive queries
     administration        descriptions; checks for commits and fetches of offsets
     streams_group, member the state; `records` and `replay` persist it
+    config                the settings, and our limits
 
 It shares the classes of a shard with the other groups: `group_state/step.py`, `group/shard.py`.
 """

@@ -15,5 +15,5 @@ refuses a request that arrives twice or out of order, and both sides then start 
     id n, epoch -1: all         closes n, and opens none         nothing: it was the last request
 
 `fetcher_session` is the fetcher's side, `session` one session of the server, and `session_cache`
-all of the server's sessions and their eviction.
+all of the server's sessions and their eviction; `session_epochs` has the numbers of a session.
 """

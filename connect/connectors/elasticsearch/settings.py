@@ -48,7 +48,7 @@ CONFIG: Final = (
             "The largest size of a request.", default=5 * 1024 * 1024, validator=Range(1),
             group="Connector")
     .define("max.retries", Type.INT, Importance.LOW,
-            "How often the same records are retried in a row before the task fails.",
+            "The number of times that the same records are retried in a row before the task fails.",
             default=5, validator=Range(0), group="Connector")
     .define("retry.backoff.ms", Type.LONG, Importance.LOW,
             "The wait before the first retry; each further wait is twice as long.",
@@ -80,11 +80,11 @@ CONFIG: Final = (
             validator=LambdaValidator(_check_indices, "topic:index pairs"),
             group="Data Conversion")
     .define("behavior.on.null.values", Type.STRING, Importance.LOW,
-            "What a record without a value does: delete its document, ignore it, or fail.",
+            "The effect of a record without a value: delete its document, ignore it, or fail.",
             default="fail", validator=CaseInsensitiveValidString("ignore", "delete", "fail"),
             group="Data Conversion")
     .define("behavior.on.malformed.documents", Type.STRING, Importance.LOW,
-            "What to do if Elasticsearch refuses a document for its content.",
+            "The action if Elasticsearch refuses a document for its content.",
             default="fail", validator=CaseInsensitiveValidString("ignore", "warn", "fail"),
             group="Data Conversion")
     .define("drop.invalid.message", Type.BOOLEAN, Importance.LOW,

@@ -11,8 +11,8 @@ KAFKA_COLUMNS: Final = ("__connect_topic", "__connect_partition", "__connect_off
 SINK_CONFIG: Final = (
     with_connection_settings(ConfigDef())
     .define("insert.mode", Type.STRING, Importance.HIGH,
-            "insert adds rows. upsert adds or changes rows by their key, so a repeated record "
-            "changes nothing. update only changes existing rows.",
+            "With insert, rows are added. upsert adds or changes rows by their key, so a repeated "
+            "record changes nothing. update only changes existing rows.",
             default="insert", validator=ValidString("insert", "upsert", "update"), group="Writes")
     .define("batch.size", Type.INT, Importance.MEDIUM,
             "The largest number of rows in one statement.", default=3000, validator=Range(1),
@@ -43,7 +43,7 @@ SINK_CONFIG: Final = (
     .define("auto.evolve", Type.BOOLEAN, Importance.MEDIUM,
             "Whether missing columns are added.", default=False, group="DDL")
     .define("max.retries", Type.INT, Importance.MEDIUM,
-            "How often the same records are retried in a row before the task fails.",
+            "The number of times that the same records are retried in a row before the task fails.",
             default=10, validator=Range(0), group="Retries")
     .define("retry.backoff.ms", Type.INT, Importance.MEDIUM,
             "The wait between two attempts.", default=3000, validator=Range(0), group="Retries")

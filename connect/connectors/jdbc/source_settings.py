@@ -42,8 +42,8 @@ SOURCE_CONFIG: Final = (
             "The time from which the first query reads changes, in ms since 1970. -1: its start.",
             default=None, group="Mode")
     .define("timestamp.delay.interval.ms", Type.LONG, Importance.HIGH,
-            "How old a change must be before it is read. A delay gives transactions that began "
-            "earlier the time to commit.", default=0, validator=Range(0), group="Mode")
+            "The age that a change must have before it is read. A delay gives transactions that "
+            "began earlier the time to commit.", default=0, validator=Range(0), group="Mode")
     .define("validate.non.null", Type.BOOLEAN, Importance.LOW,
             "Whether nullable columns are refused for the mode.", default=True, group="Mode")
     .define("query", Type.STRING, Importance.MEDIUM,

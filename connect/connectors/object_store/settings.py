@@ -41,7 +41,7 @@ def _one_of(*names: str) -> LambdaValidator:
 CONFIG: Final = (
     ConfigDef()
     .define("store.url", Type.STRING, Importance.HIGH,
-            "file:///folder, or the URL of a server with S3's API; empty means Amazon S3.",
+            "As file:///folder, or the URL of a server with S3's API; empty means Amazon S3.",
             default="", group="Storage")
     .define("s3.bucket.name", Type.STRING, Importance.HIGH, "The bucket.", default="",
             group="Storage")
@@ -95,7 +95,7 @@ CONFIG: Final = (
             "The number of digits of an offset in a file's name.", default=10, validator=Range(0),
             group="Files")
     .define("behavior.on.null.values", Type.STRING, Importance.LOW,
-            "What to do with records without a value: ignore or fail.", default="fail",
+            "The effect of records without a value: ignore or fail.", default="fail",
             validator=ValidString("ignore", "fail"), group="Files")
     .define("report.null.values.to.dlq", Type.BOOLEAN, Importance.LOW,
             "Whether ignored records without a value go to the dead letter queue.",
@@ -118,8 +118,8 @@ CONFIG: Final = (
             "The time zone of folders, as Europe/Paris or +02:00; empty: UTC.",
             default="", group="Folders")
     .define("timestamp.extractor", Type.STRING, Importance.MEDIUM,
-            "Which time counts: Wallclock (when it is put), Record (its timestamp) or RecordField. "
-            "With Wallclock, what is read again may fall into another folder.",
+            "The time that counts: Wallclock (when it is put), Record (its timestamp) or "
+            "RecordField. With Wallclock, what is read again may fall into another folder.",
             default=EXTRACTORS[0], validator=LambdaValidator(_valid_extractor, str(EXTRACTORS)),
             group="Folders")
     .define("timestamp.field", Type.STRING, Importance.MEDIUM,

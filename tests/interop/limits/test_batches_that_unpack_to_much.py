@@ -1,6 +1,6 @@
 """A few bytes that unpack to gigabytes: what they leave of a real broker's memory, and in its logs.
 
-`records/compression.py` has the limits, and `handlers/large_batches.py` says that one such batch at
+`records/compression.py` has the limits, and `storage/large_batches.py` says that one such batch at
 a time is unpacked, on the whole node. So whoever sends how many of them in how many requests over
 how many connections takes no more memory than the largest of them, and the bytes that are sent.
 """
