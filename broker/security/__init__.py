@@ -6,12 +6,9 @@
   subject of a TLS certificate or from a Kerberos ticket.
 - `sasl_session.py`: one client's authentication on a connection, from handshake to its end.
 - `plain.py`, `scram.py`, `oauthbearer.py`, `gssapi_server.py`: the server's side of the mechanisms:
-  bytes in, bytes out. `sasl_client.py` and `gssapi_client.py` are the client's side, for nodes and
-  tools.
-- `credentials.py`: SCRAM credentials, made of a salted password.
+  bytes in, bytes out. `common.credentials` has the client's side, and SCRAM credentials.
 - `delegation_tokens.py`: what a delegation token says, and who may renew it.
 - `jwt_claims.py`, `jwks.py`: the checks of an OAUTHBEARER token, and the keys of its issuer.
-- `errors.py`: why an authentication fails.
 
 Nothing here reads a file, a socket, a clock or a random source.
 """

@@ -46,7 +46,7 @@ class GssContext(Protocol):
 
 
 class State(Enum):
-    """See the module."""
+    """The context is under way, the server's offer is awaited, or a layer is chosen."""
 
     CONTEXT = auto()
     OFFER = auto()

@@ -1,4 +1,8 @@
-"""Clients of Kafka: what aiokafka and librdkafka lack or have to be told.
+"""Kafka's protocol, our own client of it, and what aiokafka and librdkafka lack or have to be told.
+
+`protocol/` is the codec, `client/` a client on it, `admin/` the admin client; `errors` has the
+error codes, `settings` the settings. For aiokafka there are `brokers`, `calm_clients`,
+`listed_offsets`; `rights` has the least rights of each program, and `grants` gives them.
 
 `topics` declares topics, `topic_creation` creates them, `reading` reads partitions to their end,
 `inbox` takes what a consumer has fetched, `assignment` divides partitions, `transactions/` writes a

@@ -8,6 +8,8 @@ These modules do no IO: `selection.py` selects tables and columns, `pgoutput.py`
 messages, `types.py`, `values.py`, `clocks.py` and `temporal.py` parse values, `rows.py` builds rows
 and `envelope.py` records. These talk to the server: `source_task.py` runs the task, `server.py`
 connects, `catalog.py` reads tables and keys, `publication.py` maintains the publication, and
-`snapshot.py` and `log_reader.py` read rows and changes. The connector needs
+`snapshot.py` and `log_reader.py` read rows and changes. `literals.py`, `masks.py` and `names.py` do
+no IO either; `capture.py` has the tables of a connection, `heartbeat.py` its heartbeats.
+`source.py` is the connector, `settings.py` and `outcomes.py` have its settings. It needs
 `millstream[postgresql]`.
 """
