@@ -2,7 +2,7 @@
 
 A listener's own settings stand behind `listener.name.NAME.` and beat the general ones (KIP-103);
 those of one SASL mechanism stand behind `listener.name.NAME.MECHANISM.` (KIP-103, KIP-255). Nothing
-here reads a key or a certificate: `server/network/tls_contexts.py` does, again whenever a file
+here reads a key or a certificate: `server/login/tls_contexts.py` does, again whenever a file
 changes.
 """
 

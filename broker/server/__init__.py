@@ -24,6 +24,8 @@ The rooms, each of which knows only those below it (an import contract in pyproj
                   requests to the controller
     network       listeners, connections, frames, and the server of the web pages
     login         TLS and logins: keys, certificates, handshakes, and what SASL needs of the machine
+    clock, collector, metrics
+                  time and randomness; when garbage is collected; numbers for `/metrics`
 
 A part gets the objects it works on as arguments: logs, a clock, the metadata, a channel to the
 controller. A part that must notify a room above it is given a callable.

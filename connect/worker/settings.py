@@ -115,26 +115,30 @@ _COMMON: Final[tuple[_Setting, ...]] = (
         "The directories whose files connectors may read and write. If it is empty, connectors may "
         "use no files.",
     ),
-    ("offset.flush.interval.ms", Type.LONG, 60_000, "How often a task commits its offsets."),
+    (
+        "offset.flush.interval.ms",
+        Type.LONG,
+        60_000,
+        "The time between two commits of a task's offsets.",
+    ),
     (
         "offset.flush.timeout.ms",
         Type.LONG,
         5_000,
-        "How long a commit of offsets may take before it is given up and tried again later.",
+        "The time that a commit of offsets may take before it is given up and tried again later.",
     ),
     (
         "task.shutdown.graceful.timeout.ms",
         Type.LONG,
         5_000,
-        "How long the worker waits for a task to stop. After that it no longer waits, and the task "
-        "cannot write any more.",
+        "The time that the worker waits for a task to stop. After that the task cannot write.",
     ),
     (
         "tasks.isolation",
         Type.STRING,
         "thread",
-        "Where tasks run: `thread` runs each in a thread of the worker; `process` runs each in a "
-        "process of its own, which uses several cores.",
+        "The place where tasks run: `thread` runs each in a thread of the worker; `process` runs "
+        "each in a process of its own, which uses several cores.",
     ),
     (
         "topic.creation.enable",
@@ -158,7 +162,7 @@ _COMMON: Final[tuple[_Setting, ...]] = (
         "connector.client.config.override.policy",
         Type.STRING,
         "All",
-        "Which settings of Kafka clients a connector may override: All, Principal, Allowlist or "
+        "The settings of Kafka clients that a connector may override: All, Principal, Allowlist or "
         "None.",
     ),
 )
@@ -204,32 +208,32 @@ _DISTRIBUTED: Final[tuple[_Setting, ...]] = (
         "session.timeout.ms",
         Type.INT,
         10_000,
-        "How long the group waits for a worker's heartbeat before it counts the worker as lost.",
+        "The time without a heartbeat after which the group counts a worker as lost.",
     ),
     (
         "heartbeat.interval.ms",
         Type.INT,
         3_000,
-        "How often a worker sends a heartbeat to its group.",
+        "The time between two heartbeats of a worker to its group.",
     ),
     (
         "rebalance.timeout.ms",
         Type.INT,
         60_000,
-        "How long a worker may take to join its group again when work is distributed.",
+        "The time that a worker may take to join its group again when work is distributed.",
     ),
     (
         "scheduled.rebalance.max.delay.ms",
         Type.INT,
         300_000,
-        "How long the connectors and tasks of a lost worker wait for it to return before other "
-        "workers take them over.",
+        "The time that the connectors and tasks of a lost worker wait for it to return before "
+        "other workers take them over.",
     ),
     (
         "inter.worker.key.ttl.ms",
         Type.INT,
         3_600_000,
-        "How long the workers use one key to sign their requests to each other.",
+        "The time that the workers use one key to sign their requests to each other.",
     ),
     (
         EXACTLY_ONCE,
@@ -266,7 +270,8 @@ DISTRIBUTED: Final = _definition(
         "connect.protocol",
         Type.STRING,
         "sessioned",
-        "How workers agree on who runs what: `sessioned` also signs their requests to each other.",
+        "The protocol in which workers agree on their work: `sessioned` also signs their "
+        "requests to each other.",
     ),
 )
 
