@@ -5,21 +5,26 @@ kept; the newest version of a subject is requested again after a second. Referen
 including nested ones. If the registry cannot be reached or lacks the schema, the refusal says so.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import aiohttp
 
 from common.credentials.registry import registry_access
 from rest_proxy.bounded_cache import BoundedCache
-from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, Format, FormatError
+from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, ExpensiveError, Format, FormatError
 from rest_proxy.formats.avro import AvroCodec
 from rest_proxy.formats.json_schema import JsonSchemaCodec
+from rest_proxy.formats.wire import framed
 from rest_proxy.refusals import RestError, bad_schema, registry_failed
+
+T = TypeVar("T")
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -29,6 +34,9 @@ _ENTRY_BYTES: Final = 500
 _MAX_ANSWER_BYTES: Final = 8 << 20
 _MAX_REFERENCES: Final = 100
 _FRESH_SECONDS: Final = 1.0
+_SLOW: Final = ThreadPoolExecutor(4, "schemas")
+"""Runs what a stranger's schema makes long, so that others are served meanwhile. It ends: a codec
+counts its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,14 @@ class KnownSchema:
     codec: Codec
     subject: str | None = None
     version: int | None = None
+
+    async def encode(self, data: Any) -> bytes:
+        """Return the bytes of a value behind the schema's id; raises FormatError."""
+        try:
+            body = self.codec.encode(data)
+        except ExpensiveError:
+            body = await _slowly(self.codec.encode_slowly, data)
+        return framed(self.schema_id, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +143,8 @@ class SchemaStore:
                 "the subject of a Protobuf schema that is not registered must be given"
             )
         try:
-            codec = AvroCodec(text) if kind is Format.AVRO else JsonSchemaCodec(text)
+            made = AvroCodec if kind is Format.AVRO else JsonSchemaCodec
+            codec: Codec = await _slowly(made, text)
         except FormatError as error:
             raise bad_schema(str(error)) from None
         return codec.record_name
@@ -151,15 +168,15 @@ class SchemaStore:
         try:
             match told.kind:
                 case Format.AVRO:
-                    codec: Codec = AvroCodec(told.text, list(references.values()))
+                    codec: Codec = await _slowly(AvroCodec, told.text, list(references.values()))
                 case Format.JSONSCHEMA:
-                    codec = JsonSchemaCodec(told.text, references)
+                    codec = await _slowly(JsonSchemaCodec, told.text, references)
                 case _:
                     # Its library is loaded for the first such schema.
                     from rest_proxy.formats.protobuf import ProtobufCodec
 
                     answer = await self._ask("GET", f"{path}?format=serialized")
-                    codec = ProtobufCodec(_text_of(answer).text, references)
+                    codec = await _slowly(ProtobufCodec, _text_of(answer).text, references)
         except FormatError as error:
             raise bad_schema(str(error)) from None
         weight = len(told.text) + sum(map(len, references.values())) + _ENTRY_BYTES
@@ -204,6 +221,10 @@ class SchemaStore:
         if status >= 400:
             raise _refused(status, answer)
         return answer
+
+
+async def _slowly(function: Callable[..., T], *arguments: Any) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_SLOW, function, *arguments)
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:

@@ -11,7 +11,9 @@ import struct
 from io import BytesIO
 from typing import Any
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_writer
+
+from common.registry.avro_reading import Decode, avro_reader
 
 MAGIC = 0
 _HEADER = struct.Struct(">BI")
@@ -59,32 +61,42 @@ class EventReader:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._reader_schema = parse_schema(schema)
-        self._resolutions: dict[int, tuple[Any, Any]] = {}
-        """By id: the writer's schema, and this one if it is another."""
+        self._decoders: dict[int, Decode] = {}
+        """By the id of the writer's schema."""
 
     def learn(self, schema_id: int, schema: dict[str, Any]) -> None:
-        written = parse_schema(schema)
-        # To resolve what is the same takes as long as to read it.
-        resolved = None if written == self._reader_schema else self._reader_schema
-        self._resolutions[schema_id] = written, resolved
+        """Keep a writer's schema. One that cannot be read with makes its events malformed."""
+        try:
+            written = parse_schema(schema)
+            # To resolve what is the same takes as long as to read it.
+            resolved = None if written == self._reader_schema else self._reader_schema
+            self._decoders[schema_id] = avro_reader(written, resolved)
+        # fastavro raises whatever its parts raise on what is no schema.
+        except Exception as error:  # noqa: BLE001
+            self._decoders[schema_id] = _refusing(error)
 
     def decode(self, value: bytes | None) -> dict[str, Any]:
         """Return the event, or raise MalformedEventError or UnknownSchemaError."""
         schema_id = schema_id_of(value)
         assert value is not None
-        resolution = self._resolutions.get(schema_id)
-        if resolution is None:
+        decode = self._decoders.get(schema_id)
+        if decode is None:
             raise UnknownSchemaError(schema_id)
-        buffer = BytesIO(value)
-        buffer.seek(_HEADER.size)
         try:
-            event = schemaless_reader(buffer, *resolution)
+            event = decode(value, _HEADER.size)
         # fastavro raises whatever its parts raise on bytes that are not of the schema.
         except Exception as error:
             raise MalformedEventError(f"not an event of schema {schema_id}: {error!r}") from error
         if not isinstance(event, dict):
             raise MalformedEventError(f"schema {schema_id} is no record")
         return event
+
+
+def _refusing(why: Exception) -> Decode:
+    def decode(data: bytes, start: int = 0) -> Any:
+        raise why
+
+    return decode
 
 
 def schema_id_of(value: bytes | None) -> int:

@@ -6,8 +6,9 @@ from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_writer
 
+from common.registry.avro_reading import Decode, avro_reader
 from connect.outcomes import Outcomes
 from connect.registry_converters import outcomes
 from connect.registry_converters.avro_data import from_avro, readable, to_avro
@@ -86,21 +87,21 @@ class AvroConverter(RegistryConverter):
         if value is None:
             return NULL
         schema_id, body = unframed(value)
-        schema, parsed = self._read(schema_id)
+        schema, decode = self._read(schema_id)
         try:
-            found = from_avro(schema, schemaless_reader(BytesIO(body), parsed, None))
+            found = from_avro(schema, decode(body))
         # The same holds for bytes that do not match.
         except Exception as error:
             raise DataException(f"Failed to deserialize data for topic {topic} to Avro") from error
         return SchemaAndValue(schema, found)
 
-    def _read_schema(self, schema_id: int) -> tuple[Schema, Any]:
+    def _read_schema(self, schema_id: int) -> tuple[Schema, Decode]:
         text, kind = self._registry.schema_of(schema_id)
         if kind != "AVRO":
             raise DataException(f"Schema {schema_id} has the type {kind}, not AVRO")
         avro = json.loads(text)
         try:
-            return connect_of(avro, self._forms), parse_schema(readable(avro))
+            return connect_of(avro, self._forms), avro_reader(parse_schema(readable(avro)))
         # fastavro has no common error for an invalid schema.
         except Exception as error:
             raise DataException(f"Schema {schema_id} cannot be understood: {error}") from error

@@ -14,6 +14,10 @@ class FormatError(ValueError):
     """Data that is not of its format or its schema; the message says where and why."""
 
 
+class ExpensiveError(Exception):
+    """To encode this value takes longer than others should wait: see `Codec.encode_slowly`."""
+
+
 class Format(StrEnum):
     """An embedded format, with the name it has in media types."""
 
@@ -50,7 +54,10 @@ class Codec(Protocol):
         """Return the name of the record it describes, None if it has no name."""
 
     def encode(self, data: Any) -> bytes:
-        """Return the bytes that follow a schema's id; raises FormatError."""
+        """Return the bytes that follow a schema's id; raises FormatError, ExpensiveError."""
+
+    def encode_slowly(self, data: Any) -> bytes:
+        """Do the same in a thread of its own, and never raise ExpensiveError."""
 
     def decode(self, body: bytes) -> Any:
         """Return the value of the bytes as JSON; raises FormatError."""

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_writer
 
+from common.registry.avro_reading import avro_reader
 from rest_proxy.formats import FormatError
 from rest_proxy.formats.avro_values import (
     PRIMITIVES,
@@ -28,6 +29,13 @@ from rest_proxy.formats.plain import shown
 
 Schema = Any
 _NAMED: Final = ("record", "error", "enum", "fixed")
+_FREE_STEPS: Final = 20_000
+_STEPS_PER_VALUE: Final = 20
+"""A union tries its branches, and a record its defaults: a schema can make both exponential."""
+
+
+class _TooManyStepsError(Exception):
+    """No FormatError: a union would try its next branch."""
 
 
 class AvroCodec:
@@ -40,9 +48,11 @@ class AvroCodec:
                 parse_schema(_stored(json.loads(reference)), named)
             whole = _with_definitions(_stored(json.loads(text)), dict(named), "")
             self._schema = parse_schema(whole)
+            self._read = avro_reader(self._schema, return_named_type=True)
         # fastavro raises many kinds of errors for invalid schemas.
         except Exception as error:  # noqa: BLE001
             raise FormatError(f"no Avro schema: {_reason(error)}") from None
+        self._steps = self._most_steps = 0
         self._types: dict[str, Any] = {}
         _collect([self._schema], self._types)
         self._nested = {
@@ -66,22 +76,25 @@ class AvroCodec:
 
     def encode(self, data: Any) -> bytes:
         out = BytesIO()
+        self._steps, self._most_steps = 0, _FREE_STEPS + _STEPS_PER_VALUE * _values_of(data)
         try:
             schemaless_writer(out, self._schema, self._value(self._schema, data, "value"))
         except FormatError:
             raise
         except RecursionError:
             raise FormatError("the value is nested too deeply") from None
+        except _TooManyStepsError as error:
+            raise FormatError(str(error)) from None
         # As above, on values.
         except Exception as error:  # noqa: BLE001
             raise FormatError(_reason(error)) from None
         return out.getvalue()
 
+    encode_slowly = encode
+
     def decode(self, body: bytes) -> Any:
         try:
-            source = BytesIO(body)
-            value = schemaless_reader(source, self._schema, None, return_named_type=True)
-            return self._json(self._schema, value)
+            return self._json(self._schema, self._read(body))
         except FormatError:
             raise
         # As above, on bytes.
@@ -91,6 +104,9 @@ class AvroCodec:
     # --- JSON to values ---
 
     def _value(self, schema: Schema, data: Any, where: str) -> Any:
+        self._steps += 1
+        if self._steps > self._most_steps:
+            raise _TooManyStepsError("the value takes too many steps: its unions, or its defaults")
         if isinstance(schema, list):
             return self._of_union(schema, data, where)
         kind = self._kind(schema)
@@ -220,6 +236,19 @@ class AvroCodec:
         if isinstance(found, str):
             return found
         return str(found["name"] if found["type"] in _NAMED else found["type"])
+
+
+def _values_of(data: Any) -> int:
+    """Return how many values there are in JSON."""
+    count, waiting = 0, [data]
+    while waiting:
+        found = waiting.pop()
+        count += 1
+        if isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+    return count
 
 
 def _stored(schema: Schema) -> Schema:

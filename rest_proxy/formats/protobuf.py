@@ -64,6 +64,8 @@ class ProtobufCodec:
         except RecursionError:
             raise FormatError("the value is nested too deeply") from None
 
+    encode_slowly = encode
+
     def decode(self, body: bytes) -> Any:
         places, start = read_places(body)
         try:

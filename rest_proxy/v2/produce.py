@@ -14,7 +14,6 @@ from common.process.clock import now_seconds
 from common.process.json_text import NotJsonError
 from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain
-from rest_proxy.formats.wire import framed
 from rest_proxy.json_text import Elements
 from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE
 from rest_proxy.kafka.producer import Delivered, Record
@@ -69,8 +68,8 @@ async def _produce(request: web.Request, partition: int | None) -> web.Response:
         raise bad_payload(f"records of the format {kind} have no schema")
     records = []
     for index, each in enumerate(Elements(text, "records")):
-        key = _encoded(kind, key_schema, each.get("key"), f"records[{index}].key")
-        value = _encoded(kind, value_schema, each.get("value"), f"records[{index}].value")
+        key = await _encoded(kind, key_schema, each.get("key"), f"records[{index}].key")
+        value = await _encoded(kind, value_schema, each.get("value"), f"records[{index}].value")
         records.append(Record(key, value, each.get("partition", partition)))
         await turns.yield_if_long()
     results = await _sent(proxy, topic, records, turns)
@@ -143,14 +142,14 @@ async def _schema(
     return found
 
 
-def _encoded(kind: Format, schema: KnownSchema | None, data: Any, where: str) -> bytes | None:
+async def _encoded(kind: Format, schema: KnownSchema | None, data: Any, where: str) -> bytes | None:
     try:
         if not kind.has_schema:
             # Without a value a record is a tombstone, and not the JSON text null.
             return None if data is None else encode_plain(kind, data)
         if data is None or schema is None:
             return None
-        return framed(schema.schema_id, schema.codec.encode(data))
+        return await schema.encode(data)
     except FormatError as error:
         if kind.has_schema:
             raise not_of_schema(f"{where}: {error}") from None

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain, from_base64
-from rest_proxy.formats.wire import framed
 from rest_proxy.kafka.producer import Delivered, Record
 from rest_proxy.proxy import Proxy
 from rest_proxy.refusals import bad_payload, not_of_schema
@@ -103,7 +102,7 @@ async def _part(proxy: Proxy, topic: str, part: str, told: Any) -> tuple[bytes |
             body = None if data is None else encode_plain(kind, data)
             return body, {"type": kind.name, "size": len(body or b"")}
         schema = await _schema(proxy, topic, part, kind, told)
-        body = None if data is None else framed(schema.schema_id, schema.codec.encode(data))
+        body = None if data is None else await schema.encode(data)
     except FormatError as error:
         if kind is not None and not kind.has_schema:
             raise bad_payload(f"{part}: {error}") from None

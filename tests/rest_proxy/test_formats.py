@@ -162,3 +162,26 @@ def test_the_wire_format() -> None:
     for data in (b"", b"\0\0\0\0", b"\1\0\0\0\1abc"):
         with pytest.raises(FormatError):
             unframed(data)
+
+
+@pytest.mark.parametrize("depth", [40, 200])
+def test_an_avro_schema_cannot_make_a_small_value_take_for_ever(depth: int) -> None:
+    """The first doubles what fails at each level, the second the defaults of each level."""
+    branches = ["A", {"type": "record", "name": "B", "fields": [{"name": "f", "type": ["A", "B"]}]}]
+    unions = {"type": "record", "name": "A", "fields": [{"name": "f", "type": branches}]}
+    value: Any = {"f": 1}
+    for _ in range(depth):
+        value = {"f": value}
+    with pytest.raises(FormatError):
+        AvroCodec(json.dumps(unions)).encode(value)
+    kind: Any = "int"
+    for number in range(depth):
+        own = 1 if number == 0 else {}
+        fields = [
+            {"name": name, "type": kind if name == "a" or number == 0 else f"D{number - 1}"}
+            | {"default": own}
+            for name in "ab"
+        ]
+        kind = {"type": "record", "name": f"D{number}", "fields": fields}
+    with pytest.raises(FormatError):
+        AvroCodec(json.dumps(kind)).encode({})

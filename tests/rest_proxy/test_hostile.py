@@ -233,3 +233,46 @@ def test_it_ends_in_good_order(stack: LocalStack) -> None:
         assert time.monotonic() - began < 10
         assert "rest proxy stopped" in proxy.log_tail()
         assert "Traceback" not in proxy.log_tail()
+
+
+TWICE = {
+    "$ref": "#/definitions/d0",
+    "definitions": {
+        **{f"d{n}": {"anyOf": [{"$ref": f"#/definitions/d{n + 1}"}] * 2} for n in range(40)},
+        "d40": {"type": "null"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "status"),
+    [
+        ({"type": "string", "pattern": "^(a+)+$"}, "a" * 40 + "!", 422),
+        (
+            {"type": "array", "uniqueItems": True},
+            [each for number in range(6000) for each in ({"a": number}, [number])],
+            200,
+        ),
+        (TWICE, 1, 422),
+        ({"items": {"type": "integer"}}, list(range(20_000)), 200),
+    ],
+)
+def test_a_schema_that_takes_long_stops_nobody_else(
+    rest: RestCalls, topic: str, schema: object, value: object, status: int
+) -> None:
+    told = {"value_schema": json.dumps(schema), "records": [{"value": value}]}
+    waits: list[float] = []
+    posting = threading.Thread(
+        target=lambda: answers.append(
+            rest.post(f"/topics/{topic}", told, records_type("jsonschema"))
+        )
+    )
+    answers: list[Answer] = []
+    posting.start()
+    while posting.is_alive():
+        began = time.monotonic()
+        assert rest.get("/health/live").status == 200
+        waits.append(time.monotonic() - began)
+    assert answers[0].status == status, answers
+    if status == 422:
+        assert answers[0].code == 42203 or "schema" in str(answers[0].body)

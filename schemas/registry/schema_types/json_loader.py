@@ -4,7 +4,6 @@ A reference may lead into the same document or to a schema that the request name
 any other place is refused; no document is fetched.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from referencing.jsonschema import (
     specification_with,
 )
 
+from common.registry.json_schema import json_key
 from schemas.registry.schema_types.json_nodes import (
     ArrayType,
     BooleanType,
@@ -72,21 +72,6 @@ def load(document: Any, named: Mapping[str, Any]) -> Node:
     resource = specification.create_resource(root)
     resolver = registry.with_resource(_ROOT, resource).resolver_with_root(resource)
     return _Loader(specification).load(root, resolver)
-
-
-def json_key(value: Any) -> str:
-    """Return a text that is the same for all spellings of a value: 1 and 1.0 are equal."""
-    return json.dumps(_plain(value), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_plain(member) for member in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def _specification(document: Any, default: Specification[Any]) -> Specification[Any]:

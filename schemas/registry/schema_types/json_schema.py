@@ -9,10 +9,11 @@ from jsonschema.exceptions import SchemaError, UndefinedTypeCheck, ValidationErr
 from jsonschema.validators import Draft7Validator, extend, validator_for
 
 from common.process.json_text import read_json
+from common.registry.json_schema import json_key
 from schemas.registry.questions import Named
 from schemas.registry.records import compact_json
 from schemas.registry.refusals import invalid_schema
-from schemas.registry.schema_types.json_loader import json_key, load
+from schemas.registry.schema_types.json_loader import load
 from schemas.registry.schema_types.json_rules import differences
 from schemas.registry.schema_types.parsed_schema import ParsedSchema, check_shape, unknown_format
 
