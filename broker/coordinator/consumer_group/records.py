@@ -10,8 +10,9 @@ Each class below encodes itself (`encoded`), and `decode_record` decodes it. `co
 the effect of each record on a group.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from broker.coordinator.classic_group.member import MemberProtocol
 from broker.coordinator.consumer_group.member import (
@@ -23,8 +24,14 @@ from broker.coordinator.consumer_group.member import (
     Owned,
 )
 from broker.coordinator.consumer_group.regex import ResolvedRegex
-from broker.coordinator.group_state.group_records import by_partition, decode_with, encode
-from broker.coordinator.output import CoordinatorRecord
+from broker.coordinator.group_state.group_records import (
+    GroupRecord,
+    MemberRecord,
+    TargetEpochRecord,
+    by_partition,
+    by_type,
+    decode_with,
+)
 from common.kafka.protocol.records.consumer_group import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -43,130 +50,172 @@ from common.kafka.protocol.records.consumer_group import (
     CurrentTopicPartitions,
     TargetTopicPartition,
 )
-from common.kafka.protocol.structs import decode_struct
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEpoch:
-    """The epoch of a group, and the hash of its topics; epoch None removes the group."""
+class GroupEpoch(GroupRecord):
+    """The epoch of a group, and the hash of its topics; a tombstone removes the group."""
 
+    KEY: ClassVar = ConsumerGroupMetadataKey
+    VALUE: ClassVar = ConsumerGroupMetadataValue
     group_id: str
-    epoch: int | None
+    content: int | None
     metadata_hash: int = 0
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        value = None
-        if self.epoch is not None:
-            value = ConsumerGroupMetadataValue(epoch=self.epoch, metadata_hash=self.metadata_hash)
-        return encode(ConsumerGroupMetadataKey(group_id=self.group_id), value)
+    def value(self) -> ConsumerGroupMetadataValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ConsumerGroupMetadataValue(epoch=self.content, metadata_hash=self.metadata_hash)
+
+    @staticmethod
+    def content_of(value: ConsumerGroupMetadataValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        return (value.epoch, value.metadata_hash)
 
 
 @dataclass(frozen=True, slots=True)
-class MemberMetadata:
-    """The subscription of a member; None removes the member."""
+class MemberMetadata(MemberRecord):
+    """The subscription of a member; a tombstone removes the member."""
 
+    KEY: ClassVar = ConsumerGroupMemberMetadataKey
+    VALUE: ClassVar = ConsumerGroupMemberMetadataValue
     group_id: str
     member_id: str
-    subscription: MemberSubscription | None
+    content: MemberSubscription | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ConsumerGroupMemberMetadataKey(group_id=self.group_id, member_id=self.member_id)
-        return encode(key, None if self.subscription is None else _metadata(self.subscription))
+    def value(self) -> ConsumerGroupMemberMetadataValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return _metadata(self.content)
+
+    @staticmethod
+    def content_of(value: ConsumerGroupMemberMetadataValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        return (_subscription(value),)
 
 
 @dataclass(frozen=True, slots=True)
-class TargetEpoch:
-    """The group epoch that the targets were computed for; None removes it."""
+class TargetEpoch(TargetEpochRecord):
+    """The group epoch that the targets were computed for; a tombstone removes it."""
 
+    KEY: ClassVar = ConsumerGroupTargetAssignmentMetadataKey
+    VALUE: ClassVar = ConsumerGroupTargetAssignmentMetadataValue
     group_id: str
-    epoch: int | None
+    content: int | None
     timestamp_ms: int = 0
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        value = None
-        if self.epoch is not None:
-            value = ConsumerGroupTargetAssignmentMetadataValue(
-                assignment_epoch=self.epoch, assignment_timestamp=self.timestamp_ms
-            )
-        return encode(ConsumerGroupTargetAssignmentMetadataKey(group_id=self.group_id), value)
-
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The target assignment of a member; None removes it."""
+class Target(MemberRecord):
+    """The target assignment of a member; a tombstone removes it."""
 
+    KEY: ClassVar = ConsumerGroupTargetAssignmentMemberKey
+    VALUE: ClassVar = ConsumerGroupTargetAssignmentMemberValue
     group_id: str
     member_id: str
-    assignment: Assignment | None
+    content: Assignment | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        value = None
-        if self.assignment is not None:
-            value = ConsumerGroupTargetAssignmentMemberValue(
-                topic_partitions=[
-                    TargetTopicPartition(topic_id=topic_id, partitions=sorted(partitions))
-                    for topic_id, partitions in sorted(self.assignment.items())
-                ]
-            )
-        key = ConsumerGroupTargetAssignmentMemberKey(
-            group_id=self.group_id, member_id=self.member_id
+    def value(self) -> ConsumerGroupTargetAssignmentMemberValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=[
+                TargetTopicPartition(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in sorted(self.content.items())
+            ]
         )
-        return encode(key, value)
+
+    @staticmethod
+    def content_of(value: ConsumerGroupTargetAssignmentMemberValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        assignment = {
+            each.topic_id: frozenset(each.partitions)
+            for each in value.topic_partitions
+            if each.partitions
+        }
+        return (assignment,)
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """The current assignment of a member; None removes it."""
+class Current(MemberRecord):
+    """The current assignment of a member; a tombstone removes it."""
 
+    KEY: ClassVar = ConsumerGroupCurrentMemberAssignmentKey
+    VALUE: ClassVar = ConsumerGroupCurrentMemberAssignmentValue
     group_id: str
     member_id: str
-    current: CurrentAssignment | None
+    content: CurrentAssignment | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        value = None
-        if self.current is not None:
-            value = ConsumerGroupCurrentMemberAssignmentValue(
-                member_epoch=self.current.member_epoch,
-                previous_member_epoch=self.current.previous_member_epoch,
-                state=self.current.state,
-                assigned_partitions=_owned(self.current.assigned),
-                partitions_pending_revocation=_owned(self.current.pending_revocation),
-            )
-        key = ConsumerGroupCurrentMemberAssignmentKey(
-            group_id=self.group_id, member_id=self.member_id
+    def value(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.content.member_epoch,
+            previous_member_epoch=self.content.previous_member_epoch,
+            state=self.content.state,
+            assigned_partitions=_owned(self.content.assigned),
+            partitions_pending_revocation=_owned(self.content.pending_revocation),
         )
-        return encode(key, value)
+
+    @staticmethod
+    def content_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        is_known = value.state in MemberState.__members__.values()
+        current = CurrentAssignment(
+            value.member_epoch,
+            value.previous_member_epoch,
+            MemberState(value.state) if is_known else MemberState.UNKNOWN,
+            _decode_owned(value.assigned_partitions, value.member_epoch),
+            _decode_owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+        return (current,)
 
 
 @dataclass(frozen=True, slots=True)
-class Regex:
-    """The topics that match a regular expression; None removes the expression."""
+class Regex(GroupRecord):
+    """The topics that match a regular expression; a tombstone removes the expression."""
 
+    KEY: ClassVar = ConsumerGroupRegularExpressionKey
+    VALUE: ClassVar = ConsumerGroupRegularExpressionValue
     group_id: str
     pattern: str
-    resolved: ResolvedRegex | None
+    content: ResolvedRegex | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        value = None
-        if self.resolved is not None:
-            value = ConsumerGroupRegularExpressionValue(
-                topics=sorted(self.resolved.topics),
-                version=self.resolved.version,
-                timestamp=self.resolved.timestamp_ms,
-            )
-        key = ConsumerGroupRegularExpressionKey(
+    def value(self) -> ConsumerGroupRegularExpressionValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ConsumerGroupRegularExpressionValue(
+            topics=sorted(self.content.topics),
+            version=self.content.version,
+            timestamp=self.content.timestamp_ms,
+        )
+
+    @staticmethod
+    def content_of(value: ConsumerGroupRegularExpressionValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        return (ResolvedRegex(frozenset(value.topics), value.version, value.timestamp),)
+
+    def key(self) -> ConsumerGroupRegularExpressionKey:
+        """Return the KEY of this record."""
+        return ConsumerGroupRegularExpressionKey(
             group_id=self.group_id, regular_expression=self.pattern
         )
-        return encode(key, value)
+
+    @staticmethod
+    def named_by(key: ConsumerGroupRegularExpressionKey) -> tuple[str, ...]:
+        """Return the fields that a KEY gives."""
+        return (key.group_id, key.regular_expression)
 
 
 ConsumerGroupRecord = GroupEpoch | MemberMetadata | TargetEpoch | Target | Current | Regex
+_TYPES: Mapping[int, type[ConsumerGroupRecord]] = by_type(
+    (GroupEpoch, MemberMetadata, TargetEpoch, Target, Current, Regex)
+)
+
+
+def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
+    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
+    return decode_with(_TYPES, key, value)
 
 
 def _metadata(subscription: MemberSubscription) -> ConsumerGroupMemberMetadataValue:
@@ -203,34 +252,17 @@ def _owned(owned: Owned) -> list[CurrentTopicPartitions]:
     ]
 
 
-def decode_record(key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
-    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
-    return decode_with(DECODERS, key, value)
-
-
-def _decode_group_epoch(key: bytes, value: bytes | None) -> GroupEpoch:
-    group_id = decode_struct(ConsumerGroupMetadataKey, 0, key).group_id
-    if value is None:
-        return GroupEpoch(group_id, None)
-    message = decode_struct(ConsumerGroupMetadataValue, 0, value)
-    return GroupEpoch(group_id, message.epoch, message.metadata_hash)
-
-
-def _decode_member(key: bytes, value: bytes | None) -> MemberMetadata:
-    named = decode_struct(ConsumerGroupMemberMetadataKey, 0, key)
-    if value is None:
-        return MemberMetadata(named.group_id, named.member_id, None)
-    message = decode_struct(ConsumerGroupMemberMetadataValue, 0, value)
-    classic = message.classic_member_metadata
-    subscription = MemberSubscription(
-        instance_id=message.instance_id,
-        rack_id=message.rack_id,
-        client_id=message.client_id,
-        client_host=message.client_host,
-        topic_names=frozenset(message.subscribed_topic_names),
-        topic_regex=message.subscribed_topic_regex or "",
-        rebalance_timeout_ms=message.rebalance_timeout_ms,
-        server_assignor=message.server_assignor,
+def _subscription(value: ConsumerGroupMemberMetadataValue) -> MemberSubscription:
+    classic = value.classic_member_metadata
+    return MemberSubscription(
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        topic_names=frozenset(value.subscribed_topic_names),
+        topic_regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        server_assignor=value.server_assignor,
         classic=None
         if classic is None
         else ClassicMetadata(
@@ -238,44 +270,6 @@ def _decode_member(key: bytes, value: bytes | None) -> MemberMetadata:
             tuple(MemberProtocol(each.name, each.metadata) for each in classic.supported_protocols),
         ),
     )
-    return MemberMetadata(named.group_id, named.member_id, subscription)
-
-
-def _decode_target_epoch(key: bytes, value: bytes | None) -> TargetEpoch:
-    group_id = decode_struct(ConsumerGroupTargetAssignmentMetadataKey, 0, key).group_id
-    if value is None:
-        return TargetEpoch(group_id, None)
-    message = decode_struct(ConsumerGroupTargetAssignmentMetadataValue, 0, value)
-    return TargetEpoch(group_id, message.assignment_epoch, message.assignment_timestamp)
-
-
-def _decode_target(key: bytes, value: bytes | None) -> Target:
-    named = decode_struct(ConsumerGroupTargetAssignmentMemberKey, 0, key)
-    if value is None:
-        return Target(named.group_id, named.member_id, None)
-    message = decode_struct(ConsumerGroupTargetAssignmentMemberValue, 0, value)
-    assignment = {
-        each.topic_id: frozenset(each.partitions)
-        for each in message.topic_partitions
-        if each.partitions
-    }
-    return Target(named.group_id, named.member_id, assignment)
-
-
-def _decode_current(key: bytes, value: bytes | None) -> Current:
-    named = decode_struct(ConsumerGroupCurrentMemberAssignmentKey, 0, key)
-    if value is None:
-        return Current(named.group_id, named.member_id, None)
-    message = decode_struct(ConsumerGroupCurrentMemberAssignmentValue, 0, value)
-    is_known = message.state in MemberState.__members__.values()
-    current = CurrentAssignment(
-        message.member_epoch,
-        message.previous_member_epoch,
-        MemberState(message.state) if is_known else MemberState.UNKNOWN,
-        _decode_owned(message.assigned_partitions, message.member_epoch),
-        _decode_owned(message.partitions_pending_revocation, message.member_epoch),
-    )
-    return Current(named.group_id, named.member_id, current)
 
 
 def _decode_owned(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -> Owned:
@@ -288,22 +282,3 @@ def _decode_owned(topics: Iterable[CurrentTopicPartitions], member_epoch: int) -
         if partitions:
             owned[topic.topic_id] = partitions
     return owned
-
-
-def _decode_regex(key: bytes, value: bytes | None) -> Regex:
-    named = decode_struct(ConsumerGroupRegularExpressionKey, 0, key)
-    if value is None:
-        return Regex(named.group_id, named.regular_expression, None)
-    message = decode_struct(ConsumerGroupRegularExpressionValue, 0, value)
-    resolved = ResolvedRegex(frozenset(message.topics), message.version, message.timestamp)
-    return Regex(named.group_id, named.regular_expression, resolved)
-
-
-DECODERS: dict[int, Callable[[bytes, bytes | None], ConsumerGroupRecord]] = {
-    3: _decode_group_epoch,
-    5: _decode_member,
-    6: _decode_target_epoch,
-    7: _decode_target,
-    8: _decode_current,
-    16: _decode_regex,
-}

@@ -23,45 +23,30 @@ def replay(groups: dict[str, ConsumerGroup], record: ConsumerGroupRecord) -> Non
     """Apply one record. A tombstone of something that does not exist has no effect."""
     group = groups.get(record.group_id)
     if group is None:
-        if is_tombstone(record):
+        if record.content is None:
             return
         group = groups[record.group_id] = ConsumerGroup(record.group_id)
     match record:
         case GroupEpoch():
             replay_epoch(groups, group, record)
         case MemberMetadata():
-            group.replay_subscription(record.member_id, record.subscription)
+            group.replay_subscription(record.member_id, record.content)
         case TargetEpoch():
-            group.target_epoch = record.epoch or 0
+            group.target_epoch = record.content or 0
             group.assignment_timestamp_ms = record.timestamp_ms
         case Target():
-            group.replay_target(record.member_id, record.assignment)
+            group.replay_target(record.member_id, record.content)
         case Current():
-            group.replay_current(record.member_id, record.current)
+            group.replay_current(record.member_id, record.content)
         case Regex():
-            group.replay_regex(record.pattern, record.resolved)
+            group.replay_regex(record.pattern, record.content)
 
 
 def replay_epoch(
     groups: dict[str, ConsumerGroup], group: ConsumerGroup, record: GroupEpoch
 ) -> None:
     """Set the epoch of a group, or remove the group."""
-    if record.epoch is None:
+    if record.content is None:
         del groups[record.group_id]
     else:
-        group.group_epoch, group.metadata_hash = record.epoch, record.metadata_hash
-
-
-def is_tombstone(record: ConsumerGroupRecord) -> bool:
-    """Return True if a record removes something."""
-    match record:
-        case GroupEpoch() | TargetEpoch():
-            return record.epoch is None
-        case MemberMetadata():
-            return record.subscription is None
-        case Target():
-            return record.assignment is None
-        case Current():
-            return record.current is None
-        case Regex():
-            return record.resolved is None
+        group.group_epoch, group.metadata_hash = record.content, record.metadata_hash

@@ -8,12 +8,18 @@ Each class below encodes itself (`encoded`), and `decode_record` decodes it. `re
 effect of each record on a group.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from broker.coordinator.consumer_group.member import Assignment
-from broker.coordinator.group_state.group_records import decode_with, encode
-from broker.coordinator.output import CoordinatorRecord
+from broker.coordinator.group_state.group_records import (
+    GroupRecord,
+    MemberRecord,
+    TargetEpochRecord,
+    by_type,
+    decode_with,
+)
 from broker.coordinator.share_group.member import ShareAssignment, ShareSubscription
 from broker.coordinator.share_group.state_partitions import (
     Named,
@@ -37,136 +43,148 @@ from common.kafka.protocol.records.share_group import (
     TopicPartitions,
     TopicPartitionsInfo,
 )
-from common.kafka.protocol.structs import decode_struct
 
 STABLE = 0
 """The only state of a member of a share group."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShareMemberMetadata:
-    """The subscription of a member; None removes the member."""
+class ShareMemberMetadata(MemberRecord):
+    """The subscription of a member; a tombstone removes the member."""
 
+    KEY: ClassVar = ShareGroupMemberMetadataKey
+    VALUE: ClassVar = ShareGroupMemberMetadataValue
     group_id: str
     member_id: str
     content: ShareSubscription | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupMemberMetadataKey(group_id=self.group_id, member_id=self.member_id)
-        if self.content is None:
-            return encode(key, None)
-        return encode(
-            key,
-            ShareGroupMemberMetadataValue(
-                rack_id=self.content.rack_id,
-                client_id=self.content.client_id,
-                client_host=self.content.client_host,
-                subscribed_topic_names=sorted(self.content.topic_names),
-            ),
+    def value(self) -> ShareGroupMemberMetadataValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ShareGroupMemberMetadataValue(
+            rack_id=self.content.rack_id,
+            client_id=self.content.client_id,
+            client_host=self.content.client_host,
+            subscribed_topic_names=sorted(self.content.topic_names),
         )
+
+    @staticmethod
+    def content_of(value: ShareGroupMemberMetadataValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        names = frozenset(value.subscribed_topic_names)
+        return (ShareSubscription(value.rack_id, value.client_id, value.client_host, names),)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGroupEpoch:
-    """The epoch of a group, and the hash of its topics; None removes the group."""
+class ShareGroupEpoch(GroupRecord):
+    """The epoch of a group, and the hash of its topics; a tombstone removes the group."""
 
+    KEY: ClassVar = ShareGroupMetadataKey
+    VALUE: ClassVar = ShareGroupMetadataValue
     group_id: str
     content: int | None
     metadata_hash: int = 0
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupMetadataKey(group_id=self.group_id)
-        if self.content is None:
-            return encode(key, None)
-        value = ShareGroupMetadataValue(epoch=self.content, metadata_hash=self.metadata_hash)
-        return encode(key, value)
+    def value(self) -> ShareGroupMetadataValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ShareGroupMetadataValue(epoch=self.content, metadata_hash=self.metadata_hash)
+
+    @staticmethod
+    def content_of(value: ShareGroupMetadataValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        return (value.epoch, value.metadata_hash)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareTargetEpoch:
-    """The group epoch that the targets were computed for; None removes it."""
+class ShareTargetEpoch(TargetEpochRecord):
+    """The group epoch that the targets were computed for; a tombstone removes it."""
 
+    KEY: ClassVar = ShareGroupTargetAssignmentMetadataKey
+    VALUE: ClassVar = ShareGroupTargetAssignmentMetadataValue
     group_id: str
     content: int | None
     timestamp_ms: int = 0
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupTargetAssignmentMetadataKey(group_id=self.group_id)
-        if self.content is None:
-            return encode(key, None)
-        value = ShareGroupTargetAssignmentMetadataValue(
-            assignment_epoch=self.content, assignment_timestamp=self.timestamp_ms
-        )
-        return encode(key, value)
-
 
 @dataclass(frozen=True, slots=True)
-class ShareTarget:
-    """The target assignment of a member; None removes it."""
+class ShareTarget(MemberRecord):
+    """The target assignment of a member; a tombstone removes it."""
 
+    KEY: ClassVar = ShareGroupTargetAssignmentMemberKey
+    VALUE: ClassVar = ShareGroupTargetAssignmentMemberValue
     group_id: str
     member_id: str
     content: Assignment | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupTargetAssignmentMemberKey(group_id=self.group_id, member_id=self.member_id)
-        if self.content is None:
-            return encode(key, None)
-        value = ShareGroupTargetAssignmentMemberValue(topic_partitions=_listed(self.content))
-        return encode(key, value)
+    def value(self) -> ShareGroupTargetAssignmentMemberValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ShareGroupTargetAssignmentMemberValue(topic_partitions=_listed(self.content))
+
+    @staticmethod
+    def content_of(value: ShareGroupTargetAssignmentMemberValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        return (_assignment(value.topic_partitions),)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareCurrent:
-    """The current assignment of a member; None removes it."""
+class ShareCurrent(MemberRecord):
+    """The current assignment of a member; a tombstone removes it."""
 
+    KEY: ClassVar = ShareGroupCurrentMemberAssignmentKey
+    VALUE: ClassVar = ShareGroupCurrentMemberAssignmentValue
     group_id: str
     member_id: str
     content: ShareAssignment | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupCurrentMemberAssignmentKey(group_id=self.group_id, member_id=self.member_id)
-        if self.content is None:
-            return encode(key, None)
-        return encode(
-            key,
-            ShareGroupCurrentMemberAssignmentValue(
-                member_epoch=self.content.member_epoch,
-                previous_member_epoch=self.content.previous_member_epoch,
-                state=STABLE,
-                assigned_partitions=_listed(self.content.partitions),
-            ),
+    def value(self) -> ShareGroupCurrentMemberAssignmentValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ShareGroupCurrentMemberAssignmentValue(
+            member_epoch=self.content.member_epoch,
+            previous_member_epoch=self.content.previous_member_epoch,
+            state=STABLE,
+            assigned_partitions=_listed(self.content.partitions),
         )
+
+    @staticmethod
+    def content_of(value: ShareGroupCurrentMemberAssignmentValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        partitions = _assignment(value.assigned_partitions)
+        return (ShareAssignment(value.member_epoch, value.previous_member_epoch, partitions),)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareStatePartitions:
-    """The partitions with state; None removes them all."""
+class ShareStatePartitions(GroupRecord):
+    """The partitions with state; a tombstone removes them all."""
 
+    KEY: ClassVar = ShareGroupStatePartitionMetadataKey
+    VALUE: ClassVar = ShareGroupStatePartitionMetadataValue
     group_id: str
     content: StatePartitions | None
 
-    def encoded(self) -> CoordinatorRecord:
-        """Encode the record."""
-        key = ShareGroupStatePartitionMetadataKey(group_id=self.group_id)
-        if self.content is None:
-            return encode(key, None)
-        return encode(
-            key,
-            ShareGroupStatePartitionMetadataValue(
-                initializing_topics=_named(self.content.initializing),
-                initialized_topics=_named(self.content.initialized),
-                deleting_topics=[
-                    TopicInfo(topic_id=topic_id, topic_name=name)
-                    for topic_id, name in sorted(self.content.deleting.items())
-                ],
-            ),
+    def value(self) -> ShareGroupStatePartitionMetadataValue:
+        """Return the VALUE of a record that is no tombstone."""
+        assert self.content is not None, self
+        return ShareGroupStatePartitionMetadataValue(
+            initializing_topics=_named(self.content.initializing),
+            initialized_topics=_named(self.content.initialized),
+            deleting_topics=[
+                TopicInfo(topic_id=topic_id, topic_name=name)
+                for topic_id, name in sorted(self.content.deleting.items())
+            ],
         )
+
+    @staticmethod
+    def content_of(value: ShareGroupStatePartitionMetadataValue) -> tuple[Any, ...]:
+        """Return the content in a VALUE."""
+        states = StatePartitions(
+            _decode_named(value.initializing_topics),
+            _decode_named(value.initialized_topics),
+            {each.topic_id: each.topic_name for each in value.deleting_topics},
+        )
+        return (states,)
 
 
 ShareGroupRecord = (
@@ -177,6 +195,21 @@ ShareGroupRecord = (
     | ShareCurrent
     | ShareStatePartitions
 )
+_TYPES: Mapping[int, type[ShareGroupRecord]] = by_type(
+    (
+        ShareMemberMetadata,
+        ShareGroupEpoch,
+        ShareTargetEpoch,
+        ShareTarget,
+        ShareCurrent,
+        ShareStatePartitions,
+    )
+)
+
+
+def decode_record(key: bytes, value: bytes | None) -> ShareGroupRecord | None:
+    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
+    return decode_with(_TYPES, key, value)
 
 
 def _listed(assignment: Assignment) -> list[TopicPartitions]:
@@ -193,76 +226,6 @@ def _named(named: Named) -> list[TopicPartitionsInfo]:
     ]
 
 
-def decode_record(key: bytes, value: bytes | None) -> ShareGroupRecord | None:
-    """Decode a record; return None for other types; raise DecodeError for a damaged record."""
-    return decode_with(DECODERS, key, value)
-
-
-def _decode_member(key: bytes, value: bytes | None) -> ShareMemberMetadata:
-    named = decode_struct(ShareGroupMemberMetadataKey, 0, key)
-    if value is None:
-        return ShareMemberMetadata(named.group_id, named.member_id, None)
-    message = decode_struct(ShareGroupMemberMetadataValue, 0, value)
-    subscription = ShareSubscription(
-        message.rack_id,
-        message.client_id,
-        message.client_host,
-        frozenset(message.subscribed_topic_names),
-    )
-    return ShareMemberMetadata(named.group_id, named.member_id, subscription)
-
-
-def _decode_epoch(key: bytes, value: bytes | None) -> ShareGroupEpoch:
-    group_id = decode_struct(ShareGroupMetadataKey, 0, key).group_id
-    if value is None:
-        return ShareGroupEpoch(group_id, None)
-    message = decode_struct(ShareGroupMetadataValue, 0, value)
-    return ShareGroupEpoch(group_id, message.epoch, message.metadata_hash)
-
-
-def _decode_target_epoch(key: bytes, value: bytes | None) -> ShareTargetEpoch:
-    group_id = decode_struct(ShareGroupTargetAssignmentMetadataKey, 0, key).group_id
-    if value is None:
-        return ShareTargetEpoch(group_id, None)
-    message = decode_struct(ShareGroupTargetAssignmentMetadataValue, 0, value)
-    return ShareTargetEpoch(group_id, message.assignment_epoch, message.assignment_timestamp)
-
-
-def _decode_target(key: bytes, value: bytes | None) -> ShareTarget:
-    named = decode_struct(ShareGroupTargetAssignmentMemberKey, 0, key)
-    target = None
-    if value is not None:
-        message = decode_struct(ShareGroupTargetAssignmentMemberValue, 0, value)
-        target = _assignment(message.topic_partitions)
-    return ShareTarget(named.group_id, named.member_id, target)
-
-
-def _decode_current(key: bytes, value: bytes | None) -> ShareCurrent:
-    named = decode_struct(ShareGroupCurrentMemberAssignmentKey, 0, key)
-    current = None
-    if value is not None:
-        message = decode_struct(ShareGroupCurrentMemberAssignmentValue, 0, value)
-        current = ShareAssignment(
-            message.member_epoch,
-            message.previous_member_epoch,
-            _assignment(message.assigned_partitions),
-        )
-    return ShareCurrent(named.group_id, named.member_id, current)
-
-
-def _decode_states(key: bytes, value: bytes | None) -> ShareStatePartitions:
-    group_id = decode_struct(ShareGroupStatePartitionMetadataKey, 0, key).group_id
-    if value is None:
-        return ShareStatePartitions(group_id, None)
-    message = decode_struct(ShareGroupStatePartitionMetadataValue, 0, value)
-    states = StatePartitions(
-        _decode_named(message.initializing_topics),
-        _decode_named(message.initialized_topics),
-        {each.topic_id: each.topic_name for each in message.deleting_topics},
-    )
-    return ShareStatePartitions(group_id, states)
-
-
 def _assignment(topics: Iterable[TopicPartitions]) -> Assignment:
     return {each.topic_id: frozenset(each.partitions) for each in topics if each.partitions}
 
@@ -273,13 +236,3 @@ def _decode_named(topics: Iterable[TopicPartitionsInfo]) -> dict[bytes, NamedPar
         for each in topics
         if each.partitions
     }
-
-
-DECODERS: dict[int, Callable[[bytes, bytes | None], ShareGroupRecord]] = {
-    10: _decode_member,
-    11: _decode_epoch,
-    12: _decode_target_epoch,
-    13: _decode_target,
-    14: _decode_current,
-    15: _decode_states,
-}

@@ -23,45 +23,30 @@ def replay(groups: dict[str, StreamsGroup], record: StreamsGroupRecord) -> None:
     """Apply one record. A tombstone of something that does not exist has no effect."""
     group = groups.get(record.group_id)
     if group is None:
-        if is_tombstone(record):
+        if record.content is None:
             return
         group = groups[record.group_id] = StreamsGroup(record.group_id)
     match record:
         case GroupEpoch():
             replay_epoch(groups, group, record)
         case Member():
-            group.replay_metadata(record.member_id, record.metadata)
+            group.replay_metadata(record.member_id, record.content)
         case TargetEpoch():
-            group.target_epoch = INITIAL_EPOCH if record.epoch is None else record.epoch
+            group.target_epoch = INITIAL_EPOCH if record.content is None else record.content
             group.assignment_timestamp_ms = record.timestamp_ms
         case TargetAssignment():
-            group.replay_target(record.member_id, record.target)
+            group.replay_target(record.member_id, record.content)
         case Current():
-            group.replay_current(record.member_id, record.current)
+            group.replay_current(record.member_id, record.content)
         case GroupTopology():
-            group.replay_topology(record.topology)
+            group.replay_topology(record.content)
 
 
 def replay_epoch(groups: dict[str, StreamsGroup], group: StreamsGroup, record: GroupEpoch) -> None:
     """Set the epoch of a group, or remove the group."""
-    if record.epoch is None:
+    if record.content is None:
         del groups[record.group_id]
         return
-    group.group_epoch, group.metadata_hash = record.epoch, record.metadata_hash
+    group.group_epoch, group.metadata_hash = record.content, record.metadata_hash
     group.validated_topology_epoch = record.validated_topology_epoch
     group.assignment_configs = record.assignment_configs
-
-
-def is_tombstone(record: StreamsGroupRecord) -> bool:
-    """Return True if a record removes something."""
-    match record:
-        case GroupEpoch() | TargetEpoch():
-            return record.epoch is None
-        case Member():
-            return record.metadata is None
-        case TargetAssignment():
-            return record.target is None
-        case Current():
-            return record.current is None
-        case GroupTopology():
-            return record.topology is None
