@@ -25,22 +25,21 @@ from broker.log.checkpoints import (
     write_properties,
 )
 from broker.log.config import LogConfig
-from broker.log.deletion import DelayedDeletion
-from broker.log.directory_names import (
+from broker.log.flush import FlushQueue
+from broker.log.local_log import LocalLog, LogPlace
+from broker.log.log_start import OpenHints
+from broker.log.meta_properties import VERSION, InconsistentLogDirectory, read_meta_properties
+from broker.log.names import (
     DELETE_EXTENSION,
     FUTURE_EXTENSION,
     STRAY_EXTENSION,
     directory_name,
     parse_directory_name,
 )
-from broker.log.flush import FlushQueue
-from broker.log.local_log import LocalLog, LogPlace
-from broker.log.log_start import OpenHints
-from broker.log.meta_properties import VERSION, InconsistentLogDirectory, read_meta_properties
 from broker.log.partition_log import PartitionLog
 from broker.log.producers.state import DEFAULT_EXPIRATION_MS
 from broker.log.recovery import DamagedLog, open_partition_log
-from broker.log.storage import Storage, remove_tree, replace_file
+from broker.log.storage import DelayedDeletion, Storage, remove_tree, replace_file
 from broker.model import TopicPartition
 from broker.records.errors import CorruptBatch
 from broker.records.validation import BatchValidator

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.log.checkpoints import LOG_START_CHECKPOINT
+from broker.log.names import LOG_SUFFIX, segment_path
 from broker.log.partition_log import PartitionLog
-from broker.log.segment_names import LOG_SUFFIX, segment_path
 
 _logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from broker.log.checkpoints import (
     decode_uuid,
     read_properties,
 )
-from broker.log.segment_names import LOG_SUFFIX
+from broker.log.names import LOG_SUFFIX
 from broker.log.storage import Storage
 
 VERSION = "1"

@@ -7,8 +7,8 @@ renamed for deletion, and the future one gets its name. After a restart the move
 
 from typing import NamedTuple
 
-from broker.log.directory_names import FUTURE_EXTENSION, directory_name
 from broker.log.log_directory import LogDirectory
+from broker.log.names import FUTURE_EXTENSION, directory_name
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 from common.kafka.errors import ErrorCode, KafkaError

@@ -21,14 +21,13 @@ from broker.log.append import (
     base_of_batch_across,
 )
 from broker.log.config import LogConfig
-from broker.log.deletion import DELETED_EXTENSION
 from broker.log.local_log import AppendLimits, LocalLog
+from broker.log.names import DELETED_EXTENSION, SUFFIXES
 from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
 from broker.log.read import LogRead, TimestampAndOffset, max_timestamp, offset_for_timestamp, read
 from broker.log.replay import load_producers
 from broker.log.retention import expired_segments
 from broker.log.segment import Segment
-from broker.log.segment_names import SUFFIXES
 from broker.log.walk import walk_batches
 from broker.records.errors import CorruptBatch
 from broker.records.header import BytesLike

@@ -8,11 +8,10 @@ returned as regions of the file, smaller ones as bytes.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
-from broker.log.inspection import inspect
-from broker.log.local_log import LocalLog
+from broker.log.local_log import LocalLog, inspect
 from broker.log.segment import Segment
+from broker.log.storage import FileRegion
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch

@@ -14,14 +14,11 @@ from typing import NamedTuple
 from broker.log.checkpoints import LEADER_EPOCH_CHECKPOINT
 from broker.log.cleaner.swap import SWAP_EXTENSION, finish_swaps
 from broker.log.config import LogConfig
-from broker.log.deletion import DELETED_EXTENSION
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints, begin_log
-from broker.log.partition_log import PartitionLog
-from broker.log.replay import drop_damaged_transaction_indexes, load_producers
-from broker.log.segment import Segment
-from broker.log.segment_names import (
+from broker.log.names import (
+    DELETED_EXTENSION,
     LOG_SUFFIX,
     NAME_DIGITS,
     SUFFIXES,
@@ -32,6 +29,9 @@ from broker.log.segment_names import (
     is_base_offset,
     segment_path,
 )
+from broker.log.partition_log import PartitionLog
+from broker.log.replay import drop_damaged_transaction_indexes, load_producers
+from broker.log.segment import Segment
 from broker.log.storage import remove_files
 from broker.log.topic_settings import INT64_MAX
 from broker.log.walk import has_batch_behind, place_of, walk_batches

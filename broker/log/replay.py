@@ -8,9 +8,9 @@ from broker.log.append import marker_of
 from broker.log.checkpoints import read_index_sums
 from broker.log.index.transaction_index import AbortedTransaction
 from broker.log.local_log import LocalLog
+from broker.log.names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Endings, bases_of
 from broker.log.producers.state import ProducerState
 from broker.log.segment import Segment
-from broker.log.segment_names import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Endings, bases_of
 from broker.log.walk import walk_batches
 from broker.records.batch import RecordBatch
 from broker.records.errors import CorruptBatch

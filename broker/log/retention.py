@@ -6,10 +6,9 @@ oldest on, and only below the high watermark, so that uncommitted records are ne
 
 from itertools import takewhile
 
-from broker.log.inspection import inspect
-from broker.log.local_log import LocalLog
+from broker.log.local_log import LocalLog, inspect
+from broker.log.names import LOG_SUFFIX
 from broker.log.segment import Segment
-from broker.log.segment_names import LOG_SUFFIX
 from broker.records.header import NO_TIMESTAMP
 
 

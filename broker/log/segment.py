@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from itertools import chain
 from zlib import crc32
 
-from broker.log.file_region import FileRegion
 from broker.log.index.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from broker.log.index.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from broker.log.index.time_index import TimeIndex
 from broker.log.index.transaction_index import TransactionIndex
-from broker.log.segment_names import (
+from broker.log.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SUFFIXES,
@@ -30,7 +29,7 @@ from broker.log.segment_names import (
     TRANSACTION_INDEX_SUFFIX,
     segment_path,
 )
-from broker.log.storage import File, Storage, read_file, remove_files
+from broker.log.storage import File, FileRegion, Storage, read_file, remove_files
 from broker.log.walk import BatchPosition, walk_headers, walk_intact
 from broker.records.errors import CorruptBatch
 from broker.records.header import NO_TIMESTAMP, BytesLike

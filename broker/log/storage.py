@@ -12,6 +12,8 @@ import ctypes
 import fcntl
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
 from broker.records.header import BytesLike
@@ -255,3 +257,55 @@ def remove_files(storage: Storage, paths: Sequence[str]) -> None:
     for path in paths:
         if storage.status(path) is not None:
             storage.remove(path)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRegion:
+    """`length` bytes of `file` from `position`; the file stays open while this object lives.
+
+    It is passed on instead of its bytes so that the server can use sendfile.
+    """
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        """Return the file descriptor to send from."""
+        return self.file.fileno()
+
+    def read(self) -> bytes:
+        """Return the bytes, for a connection without sendfile (TLS) and for tests."""
+        return self.file.read(self.position, self.length)
+
+
+class DelayedDeletion:
+    """The paths that readers no longer use and that are deleted later, the earliest first.
+
+    A removed segment is first renamed to `.deleted`, and a removed partition to `-delete`. The
+    files are deleted after `file.delete.delay.ms`, because unlinking gigabytes can block and a
+    reader may still use them. After a crash, the next start removes them.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._waiting: list[tuple[int, str]] = []
+
+    def schedule(self, path: str, due_ms: int) -> None:
+        """Schedule the deletion of a path, and of all below it, at a wall-clock time."""
+        heappush(self._waiting, (due_ms, path))
+
+    def next_due_ms(self) -> int | None:
+        """Return the time of the next deletion; None if nothing waits."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def remove_due(self, timestamp_ms: int, limit: int | None = None) -> int:
+        """Delete the paths that are due, at most `limit`; return their number."""
+        removed = 0
+        while self._waiting and self._waiting[0][0] <= timestamp_ms and removed != limit:
+            remove_tree(self._storage, heappop(self._waiting)[1])
+            removed += 1
+        return removed

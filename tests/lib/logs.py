@@ -5,13 +5,11 @@ from typing import Any, TypeVar
 
 from broker.log.append import AppendInfo, AppendOrigin, accept_in_steps
 from broker.log.config import LogConfig
-from broker.log.deletion import DelayedDeletion
-from broker.log.file_region import FileRegion
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import open_partition_log
-from broker.log.storage import RealStorage, Storage
+from broker.log.storage import DelayedDeletion, FileRegion, RealStorage, Storage
 from broker.model import OffsetAndEpoch, TopicPartition
 from broker.raft.voter_history import read_entries
 from broker.raft.voter_set import VoterSet

@@ -10,11 +10,10 @@ from typing import Any
 import uvloop
 
 from broker.config.broker_config import BrokerConfig
-from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
 from broker.log.recovery import open_partition_log
-from broker.log.storage import RealStorage
+from broker.log.storage import DelayedDeletion, RealStorage
 from broker.metadata.controller import Decision, Moment, refuse
 from broker.metadata.image import MetadataImage
 from broker.raft.config import NEVER_MS

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from random import Random
 
 from broker.log.config import LogConfig
-from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
 from broker.log.recovery import open_partition_log
+from broker.log.storage import DelayedDeletion
 from broker.model import OffsetAndEpoch, TopicPartition
 from broker.raft.config import METADATA_TOPIC, RaftConfig
 from broker.raft.node import RaftNode

@@ -9,11 +9,11 @@ again.
 from random import Random
 
 from broker.log.config import LogConfig
-from broker.log.deletion import DelayedDeletion
 from broker.log.local_log import LogPlace
 from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import open_partition_log
+from broker.log.storage import DelayedDeletion
 from broker.model import TopicPartition
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.build import build_batch

@@ -23,10 +23,10 @@ from broker.log.cleaner.schedule import DirtyLog
 from broker.log.cleaner.swap import CLEANED_EXTENSION, begin_swap, complete_swap
 from broker.log.cleaner.transactions import CleanedTransactions
 from broker.log.index.offset_index import MAX_RELATIVE_OFFSET
+from broker.log.names import LOG_SUFFIX, SUFFIXES
 from broker.log.partition_log import PartitionLog
 from broker.log.read import aborted_between
 from broker.log.segment import Segment
-from broker.log.segment_names import LOG_SUFFIX, SUFFIXES
 from broker.log.storage import remove_files
 from broker.log.walk import place_of, walk_batches
 from broker.records.batch import RecordBatch

@@ -9,8 +9,8 @@
 4. The `.swap` files get their final names.
 """
 
-from broker.log.deletion import DELETED_EXTENSION
-from broker.log.segment_names import (
+from broker.log.names import (
+    DELETED_EXTENSION,
     LOG_SUFFIX,
     SUFFIXES,
     TIME_INDEX_SUFFIX,

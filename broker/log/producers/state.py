@@ -14,6 +14,7 @@ import logging
 from itertools import count
 
 from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.names import Endings, bases_of
 from broker.log.producers.entry import NO_OFFSET, AppendedBatch, ProducerEntry
 from broker.log.producers.snapshot import SUFFIX, decode_snapshot, encode_snapshot
 from broker.log.producers.verification import (
@@ -22,7 +23,6 @@ from broker.log.producers.verification import (
     TransactionAppend,
     Verification,
 )
-from broker.log.segment_names import Endings, bases_of
 from broker.log.storage import Storage, read_file, remove_files
 from broker.records.control import EndMarker
 from broker.records.errors import CorruptBatch

@@ -4,7 +4,7 @@ import os
 import socket
 from collections import deque
 
-from broker.log.file_region import FileRegion
+from broker.log.storage import FileRegion
 from broker.server.login.tls_socket import MAX_BYTES_PER_WRITE, TlsSocket
 
 MAX_PARTS_PER_SEND = 512  # below every system's IOV_MAX

@@ -8,8 +8,8 @@ transactions.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
+from broker.log.storage import FileRegion
 from broker.log.walk import BatchPosition, walk_headers
 from broker.records.batch import batch_at
 from broker.records.control import ControlType, control_type

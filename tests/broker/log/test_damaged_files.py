@@ -11,9 +11,9 @@ from broker.log.config import LogConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.log.meta_properties import InconsistentLogDirectory
+from broker.log.names import TRANSACTION_INDEX_SUFFIX
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
-from broker.log.segment_names import TRANSACTION_INDEX_SUFFIX
 from broker.log.storage import read_file, replace_file
 from broker.model import TopicPartition
 from broker.records.build import build_batch

@@ -14,10 +14,10 @@ from broker.log.checkpoints import (
     read_properties,
 )
 from broker.log.config import LogConfig
-from broker.log.directory_names import directory_name, parse_directory_name
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.log.meta_properties import InconsistentLogDirectory
+from broker.log.names import directory_name, parse_directory_name
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage, Storage, read_file, replace_file
 from broker.model import TopicPartition

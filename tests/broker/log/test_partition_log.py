@@ -7,11 +7,10 @@ import pytest
 
 from broker.log.append import AppendOrigin
 from broker.log.config import LogConfig
-from broker.log.file_region import FileRegion
 from broker.log.log_start import OpenHints
 from broker.log.partition_log import PartitionLog
 from broker.log.recovery import DamagedLog
-from broker.log.storage import RealStorage
+from broker.log.storage import FileRegion, RealStorage
 from broker.records.batch import split_batches
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.file_region import FileRegion
 from broker.log.index.transaction_index import AbortedTransaction
-from broker.log.storage import RealStorage
+from broker.log.storage import FileRegion, RealStorage
 from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
