@@ -22,6 +22,7 @@ from common.kafka.client.exchange import parse_addresses
 AGAIN_AFTER_MS = 10_000
 TOLD_AS_ERRORS = ("FAIL ", "ERROR ")
 NEVER_TOLD = ("SHARECONSUMER ",)  # Every share consumer of the library says that it is new.
+_CLOSED_AT_ONCE = "in state APIVERSION_QUERY"
 Client = TypeVar("Client", Consumer, Producer, ShareConsumer)
 Callbacks = dict[str, Callable[..., Any]]
 UNKNOWN_SETTING = re.compile('No such configuration property: "([^"]+)"')
@@ -132,12 +133,18 @@ class _LogLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if record.levelno >= logging.WARNING and not text.startswith(TOLD_AS_ERRORS + NEVER_TOLD):
+        if _CLOSED_AT_ONCE in text:
+            _TELLER.tell(
+                "the connection was closed at its first request: perhaps this listener speaks TLS "
+                "(security.protocol=SSL or SASL_SSL)"
+            )
+        elif record.levelno >= logging.WARNING and not text.startswith(TOLD_AS_ERRORS + NEVER_TOLD):
             _TELLER.tell(text)
 
 
 _TELLER = Teller(SystemClock())
 _LOGGER = logging.getLogger("librdkafka")
+_LOGGER.setLevel(logging.INFO)
 _LOGGER.propagate = False
 _LOGGER.addHandler(_LogLines())
 

@@ -7,14 +7,18 @@ the next turn of the loop.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Union
 
 MAX_BYTES_PER_WRITE = 64 * 1024
 """Parts of answers are joined up to this size: a small TLS record costs as much as a full one."""
 HANDSHAKE_SECONDS = 10.0
 """The connection is closed if the handshake takes longer."""
+
+_DRAINED_BYTES = 64 * 1024
 
 
 def do_nothing() -> None:
@@ -142,6 +146,11 @@ class TlsHandshake:
         self._fail(TimeoutError("no TLS handshake in time"))
 
     def _fail(self, error: OSError) -> None:
+        if isinstance(error, ssl.SSLError):
+            # With bytes left to read the kernel would reset the connection. A client that speaks
+            # no TLS reads the end of the stream, which its library explains.
+            with suppress(OSError):
+                socket.socket.recv(self._ssl, _DRAINED_BYTES)
         self.cancel()
         self._on_done(error)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from common.kafka.admin.settings import AdminSettings
 from common.kafka.client.blocking import Connection
-from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.client.exchange import ConnectionFailed, OtherProtocol
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.message import Message, Struct
@@ -41,6 +41,9 @@ ERROR_TEXTS = {
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: "There is a newer coordinator of the transaction.",
 }
 """Texts of frequent errors that brokers send without one."""
+
+OTHER_PROTOCOL_MS = 1_000
+"""How long a client tries nodes that seem to speak another protocol."""
 
 Answer = TypeVar("Answer", bound=Message)
 Outcome = TypeVar("Outcome")
@@ -181,6 +184,9 @@ class AdminClient:
             try:
                 return attempt(deadline_ms)
             except ConnectionFailed as error:
+                if isinstance(error, OtherProtocol) and not self._has_connected:
+                    # A node that starts may end a connection too, but not for long.
+                    deadline_ms = min(deadline_ms, start_ms + OTHER_PROTOCOL_MS)
                 failure = KafkaError(
                     ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for {what}: {error}"
                 )
@@ -233,14 +239,16 @@ class AdminClient:
         for connection in self._connections.values():
             return connection
         known = self._nodes.nodes.values() if self._nodes else ()
-        failures = []
+        failures: list[ConnectionFailed] = []
         addresses = [*self.settings.bootstrap, *((node.host, node.port) for node in known)]
         for address in dict.fromkeys(addresses):
             try:
                 return self._connect(address, deadline_ms)
             except ConnectionFailed as error:
-                failures.append(str(error))
-        raise ConnectionFailed("; ".join(failures))
+                failures.append(error)
+        if all(isinstance(error, OtherProtocol) for error in failures):
+            raise failures[0]
+        raise ConnectionFailed("; ".join(map(str, failures)))
 
     def _connect(self, address: tuple[str, int], deadline_ms: int) -> Connection:
         if address not in self._connections:

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 from common.credentials.connecting import Security, is_certificate_refused
 from common.credentials.errors import AuthenticationFailed
-from common.kafka.client.exchange import SIZE_BYTES, ConnectionFailed, Exchange, Steps
+from common.kafka.client.exchange import (
+    SIZE_BYTES,
+    ConnectionFailed,
+    Exchange,
+    OtherProtocol,
+    Steps,
+)
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.message import Message
@@ -85,7 +91,12 @@ class Connection:
     def _open(self, security: Security, deadline_ms: int) -> None:
         if security.tls is not None:
             self._begin_tls(security.tls, deadline_ms)
-        self._do(self._exchange.negotiate(), deadline_ms)
+        try:
+            self._do(self._exchange.negotiate(), deadline_ms)
+        except ConnectionFailed as error:
+            if security.tls is None:
+                raise OtherProtocol(error, with_tls=False) from error
+            raise
         if security.begin is None:
             return
         self._do(self._exchange.choose(security.mechanism), deadline_ms)
@@ -104,7 +115,10 @@ class Connection:
         except TimeoutError:
             raise
         except (OSError, ValueError) as error:
-            raise self._failure(error, "no TLS connection: ") from error
+            failure = self._failure(error, "no TLS connection: ")
+            if isinstance(failure, ConnectionFailed):
+                raise OtherProtocol(failure, with_tls=True) from error
+            raise failure from error
 
     def _do(self, steps: Steps, deadline_ms: int) -> None:
         """Send each request of some steps, and give them the answers."""

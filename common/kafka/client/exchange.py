@@ -39,6 +39,15 @@ class ConnectionFailed(ConnectionError):  # noqa: N818 - named like ConnectionEr
     """The node cannot be reached, or went away, or its answer is invalid."""
 
 
+class OtherProtocol(ConnectionFailed):
+    """The connection ended before the first answer: the listener may have another protocol."""
+
+    def __init__(self, failure: Exception, *, with_tls: bool) -> None:
+        names = "PLAINTEXT or SASL_PLAINTEXT" if with_tls else "SSL or SASL_SSL"
+        has = "speaks no TLS" if with_tls else "speaks TLS"
+        super().__init__(f"{failure} (perhaps this listener {has}: security.protocol={names})")
+
+
 class _Sent(NamedTuple):
     api_key: ApiKey
     version: int
