@@ -257,7 +257,7 @@ def _offset_fetch(b: Broker) -> Handler:
 
 
 def _offset_delete(b: Broker) -> Handler:
-    from broker.server.handlers.groups.offset_delete import OffsetDelete
+    from broker.server.handlers.groups.delete_groups import OffsetDelete
 
     return OffsetDelete(b.metadata, b.groups).handle
 

@@ -25,7 +25,7 @@ from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
 from broker.server.cluster.internal_topics import InternalTopics
 from broker.server.cluster.lifecycle import Lifecycle
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import MetadataWaits
 from broker.server.coordinators.end_offsets import EndOffsets
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.marker_sender import MarkerSenderParts
@@ -48,27 +48,24 @@ from broker.server.network.dispatch import RequestContext
 from broker.server.network.listeners import Listeners
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
-from broker.server.replication.fetcher_parts import FetcherParts
 from broker.server.replication.isr_requests import IsrRequests
-from broker.server.replication.led_logs import LedLogs
+from broker.server.replication.offsets_question import FetcherParts
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_writes import ParkedWrites
-from broker.server.replication.partitions import Partition, Partitions
+from broker.server.replication.partitions import LedLogs, Partition, Partitions
 from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
 from broker.server.settings.own_settings import DynamicSettings, OwnSettings
 from broker.server.share.admission import Admission
 from broker.server.share.led_share_partition import LedParts
-from broker.server.share.settings import ShareSettings, has_share_groups
 from broker.server.share.share_metrics import ShareMetrics
-from broker.server.share.share_partitions import SharePartitions
+from broker.server.share.share_partitions import SharePartitions, ShareSettings, has_share_groups
 from broker.server.share.state_persister import PersisterParts, StatePersister
 from broker.server.storage.cleaner import Cleaner
-from broker.server.storage.deleted_files import DeletedFiles
 from broker.server.storage.failures import StorageFailures
 from broker.server.storage.flusher import Flusher
-from broker.server.storage.housekeeping import Housekeeping
+from broker.server.storage.housekeeping import DeletedFiles, Housekeeping
 from broker.server.storage.mover import Mover
 from broker.server.telemetry.client_telemetry import ClientTelemetry
 from broker.server.telemetry.otlp_forwarder import OtlpForwarder

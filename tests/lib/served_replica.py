@@ -18,10 +18,9 @@ from broker.server.handlers.produce.produce import Produce
 from broker.server.handlers.topics.delete_records import DeleteRecords
 from broker.server.metrics import Metrics
 from broker.server.network.connection import Place
-from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_writes import ParkedWrites
-from broker.server.replication.partitions import Partitions
+from broker.server.replication.partitions import LedLogs, Partitions
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
 from common.kafka.errors import ErrorCode

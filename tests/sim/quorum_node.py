@@ -18,7 +18,7 @@ from broker.records.batch import RecordBatch
 from broker.records.build import build_batch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
-from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
+from broker.server.quorum.raft.raft_shell import load_quorum_state, save_quorum_state
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 from tests.lib.logs import store_snapshot

@@ -1,4 +1,7 @@
-"""Settings, and requests about the cluster as a whole."""
+"""Settings, requests about the cluster as a whole, and delegation tokens (KIP-48, KIP-373).
+
+Owner and renewers may renew, end and see a token without any rule; the controller compares them.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +9,16 @@ from typing import Any
 from broker.metadata.control.refusals import refuse
 from broker.metadata.parts.configs import GROUP_RESOURCE, TOPIC_RESOURCE
 from broker.security.acls import AclOperation, ResourceType
+from broker.security.principal import USER
 from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
-from broker.server.authorization.verdicts import Check, Narrowed, Refused, Verdict, divide
+from broker.server.authorization.verdicts import (
+    Check,
+    Narrowed,
+    Refused,
+    Verdict,
+    divide,
+    with_code,
+)
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.alter_configs import (
@@ -20,6 +31,10 @@ from common.kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from common.kafka.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -27,6 +42,11 @@ from common.kafka.protocol.messages.describe_cluster import (
 from common.kafka.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
+)
+from common.kafka.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
 )
 from common.kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse as IncrementalResourceResponse,
@@ -140,3 +160,37 @@ check_incremental_alter_configs = _on_settings(
     "responses",
     IncrementalResourceResponse,
 )
+
+
+def check_create_delegation_token(
+    access: Access, request: CreateDelegationTokenRequest, api_version: int
+) -> Verdict:
+    """CREATE_TOKENS on the user that is to own the token, unless it is the requester."""
+    if not request.owner_principal_name:
+        return None
+    owner = f"{request.owner_principal_type or USER}:{request.owner_principal_name}"
+    if owner == access.requester.principal:
+        return None
+    if access.may(AclOperation.CREATE_TOKENS, ResourceType.USER, owner):
+        return None
+    return with_code(CreateDelegationTokenResponse, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+
+
+def check_describe_delegation_token(
+    access: Access, request: DescribeDelegationTokenRequest, api_version: int
+) -> Verdict:
+    """Own tokens; others need DESCRIBE on the token, or DESCRIBE_TOKENS on its owner."""
+
+    def may_see(token: DescribedDelegationToken) -> bool:
+        owner = f"{token.principal_type}:{token.principal_name}"
+        renewers = [f"{each.principal_type}:{each.principal_name}" for each in token.renewers]
+        return (
+            access.requester.principal in {owner, *renewers}
+            or access.can_see(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+            or access.can_see(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, owner)
+        )
+
+    def complete(answer: DescribeDelegationTokenResponse) -> None:
+        answer.tokens = [token for token in answer.tokens if may_see(token)]
+
+    return Narrowed(complete)

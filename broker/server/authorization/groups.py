@@ -1,4 +1,9 @@
-"""Groups: membership, committed offsets, descriptions."""
+"""Groups: membership, committed offsets, descriptions.
+
+OffsetFetch needs DESCRIBE on each group and on each topic. A topic that is named and denied is
+answered with its error; if all topics are asked for, the denied ones are left out. Before v8 a
+request is about one group, and its fields are at the top level.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +46,26 @@ from common.kafka.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
+)
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from common.kafka.protocol.messages.streams_group_describe import (
+    DescribedGroup as DescribedStreams,
+)
+from common.kafka.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeResponse,
+)
+from common.kafka.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
 )
 
 HIDDEN_TOPICS = "The group uses topics that the client is not authorized to describe."
@@ -260,3 +285,169 @@ def check_offset_delete(access: Access, request: OffsetDeleteRequest, api_versio
     if not access.may(AclOperation.DELETE, GROUP, request.group_id):
         return with_code(OffsetDeleteResponse, refusal_of(GROUP, request.group_id))
     return _delete_offsets(access, request, api_version)
+
+
+def check_streams_group_heartbeat(
+    access: Access, request: StreamsGroupHeartbeatRequest, api_version: int
+) -> Verdict:
+    """READ on the group, DESCRIBE on each topic of a topology that is sent.
+
+    The handler checks CREATE for the internal topics that are missing.
+    """
+    if not access.may(AclOperation.READ, GROUP, request.group_id):
+        return with_code(StreamsGroupHeartbeatResponse, refusal_of(GROUP, request.group_id))
+    if request.topology is not None:
+        for name in sorted(topics_of(request.topology)):
+            if not access.may(AclOperation.DESCRIBE, TOPIC, name):
+                return with_code(StreamsGroupHeartbeatResponse, refusal_of(TOPIC, name))
+    return None
+
+
+def topics_of(topology: Any) -> set[str]:
+    """Return all topics that a topology names; it is that of a heartbeat or of a description."""
+    return {
+        name
+        for each in topology.subtopologies or ()
+        for name in (
+            *each.source_topics,
+            *each.repartition_sink_topics,
+            *(topic.name for topic in each.repartition_source_topics),
+            *(topic.name for topic in each.state_changelog_topics),
+        )
+    }
+
+
+check_streams_group_describe = hiding_topics(
+    of_description("group_ids", StreamsGroupDescribeResponse, DescribedStreams),
+    DescribedStreams,
+    lambda group: set() if group.topology is None else topics_of(group.topology),
+)
+
+
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_ERROR = 2
+
+
+def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
+    """See the module."""
+    if api_version < FIRST_VERSION_WITH_GROUPS:
+        return _check_one(access, request, api_version)
+    allowed, denied = divide(
+        request.groups, lambda group: access.may(AclOperation.DESCRIBE, GROUP, group.group_id)
+    )
+    refusals = [
+        OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=refusal_of(GROUP, group.group_id)
+        )
+        for group in denied
+    ]
+    if not allowed:
+        return Refused(OffsetFetchResponse(groups=refusals)) if refusals else None
+    # Answers are in the order of the groups, and a group may be named twice. Of repeated requests
+    # for all topics of a group the handler answers one.
+    request.groups = groups = _distinct(allowed)
+    refused_topics = [_narrow_group(access, group) for group in groups]
+
+    def complete(answer: OffsetFetchResponse) -> None:
+        for group, refused, answered in zip(groups, refused_topics, answer.groups, strict=True):
+            assert group.group_id == answered.group_id
+            if group.topics is None:
+                _hide(access, answered)
+            elif answered.error_code == ErrorCode.NONE:
+                answered.topics.extend(refused)
+        answer.groups.extend(refusals)
+
+    return Narrowed(complete)
+
+
+def _distinct(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    seen: set[str] = set()
+    distinct = []
+    for group in groups:
+        if group.topics is None:
+            if group.group_id in seen:
+                continue
+            seen.add(group.group_id)
+        distinct.append(group)
+    return distinct
+
+
+def _narrow_group(
+    access: Access, group: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
+    """Take the denied topics from a group of the request, and return their refusals."""
+    if group.topics is None:
+        return []
+    group.topics, denied = divide(
+        group.topics,
+        lambda topic: may_on_topic(
+            access, AclOperation.DESCRIBE, topic_name(access, topic.name, topic.topic_id)
+        ),
+    )
+    return [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=index,
+                    committed_offset=-1,
+                    committed_leader_epoch=-1,
+                    metadata="",
+                    error_code=refusal_of(TOPIC, topic.name),
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in denied
+    ]
+
+
+def _hide(access: Access, answer: Any) -> None:
+    """Leave out the topics that may not be described."""
+    answer.topics = [
+        topic
+        for topic in answer.topics
+        if access.can_see(
+            AclOperation.DESCRIBE,
+            TOPIC,
+            topic_name(access, topic.name, getattr(topic, "topic_id", bytes(16))) or "",
+        )
+    ]
+
+
+def _check_one(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
+    if not access.may(AclOperation.DESCRIBE, GROUP, request.group_id):
+        denied_code = refusal_of(GROUP, request.group_id)
+        topics = [_refused(topic, denied_code) for topic in request.topics or ()]
+        has_error = api_version >= FIRST_VERSION_WITH_ERROR
+        code = denied_code if has_error else ErrorCode.NONE
+        return Refused(OffsetFetchResponse(topics=[] if has_error else topics, error_code=code))
+    if request.topics is None:
+        return Narrowed(lambda answer: _hide(access, answer))
+    allowed, denied = divide(
+        request.topics, lambda topic: access.may(AclOperation.DESCRIBE, TOPIC, topic.name)
+    )
+    if not denied:
+        return None
+    refusals = [_refused(topic, refusal_of(TOPIC, topic.name)) for topic in denied]
+    if not allowed:
+        return Refused(OffsetFetchResponse(topics=refusals))
+    request.topics = allowed
+    return Narrowed(lambda answer: answer.topics.extend(refusals))
+
+
+def _refused(topic: Any, code: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=index,
+                committed_offset=-1,
+                committed_leader_epoch=-1,
+                metadata="",
+                error_code=code,
+            )
+            for index in topic.partition_indexes
+        ],
+    )

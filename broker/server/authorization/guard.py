@@ -1,15 +1,16 @@
-"""Puts the check of an API before its handler."""
+"""Puts the check of an API before its handler, with the current rules of the metadata image."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from broker.config.broker_config import BrokerConfig
+from broker.config.security_config import AuthorizerConfig
 from broker.coordinator.output import TopicRights
-from broker.security.acls import AclOperation
-from broker.security.authorizer import Requester
+from broker.metadata.image import MetadataImage
+from broker.security.acls import Acl, AclOperation
+from broker.security.authorizer import Authorizer, Requester
 from broker.server.authorization.access import CLUSTER, TOPIC, Access, Topics
 from broker.server.authorization.audit import Audit
-from broker.server.authorization.rules import ImageRules, ImageTopics
 from broker.server.authorization.table import CHECKS
 from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, with_code
 from broker.server.cluster.metadata_quorum import ClusterMetadata
@@ -30,6 +31,35 @@ class _VisibleTopics(NamedTuple):
 
     def may_describe(self, topic: str) -> bool:
         return self.access.can_see(AclOperation.DESCRIBE, TOPIC, topic)
+
+
+class ImageRules:
+    """Owns the index of the image's rules, and builds it again when the rules have changed."""
+
+    def __init__(self, config: AuthorizerConfig, image: Callable[[], MetadataImage]) -> None:
+        self._config = config
+        self._image = image
+        self._seen: tuple[object, int] | None = None
+        self.version = 0
+        """How often the rules have changed."""
+        self._authorizer = self._index(())
+
+    def current(self) -> Authorizer:
+        """Return the authorizer for the next decision."""
+        acls = self._image().acls
+        seen = (acls, acls.version)
+        if self._seen is None or self._seen[0] is not acls or self._seen[1] != acls.version:
+            self._seen = seen
+            self.version += 1
+            self._authorizer = self._index(acls.values())
+        return self._authorizer
+
+    def _index(self, acls: Iterable[Acl]) -> Authorizer:
+        return Authorizer(
+            acls,
+            super_users=self._config.super_users,
+            allow_everyone_if_no_acl_found=self._config.allow_everyone_if_no_acl_found,
+        )
 
 
 class Guard:
@@ -115,3 +145,20 @@ def guard_of(config: BrokerConfig, metadata: ClusterMetadata, audit: Audit) -> G
     rules = ImageRules(authorizer, lambda: metadata.image)
     topics = ImageTopics(lambda: metadata.image, creates_topics=config.auto_create_topics)
     return Guard(rules, topics, audit)
+
+
+class ImageTopics:
+    """The topics of the metadata image, for checks."""
+
+    def __init__(self, image: Callable[[], MetadataImage], *, creates_topics: bool) -> None:
+        self._image = image
+        self.creates_topics = creates_topics
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """Return the name of a topic, None if there is none with this id."""
+        topic = self._image().topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a topic of this name."""
+        return name in self._image().topics.by_name

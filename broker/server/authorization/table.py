@@ -4,8 +4,10 @@ from broker.security.acls import AclOperation
 from broker.server.authorization.cluster import (
     check_alter_configs,
     check_alter_replica_log_dirs,
+    check_create_delegation_token,
     check_describe_cluster,
     check_describe_configs,
+    check_describe_delegation_token,
     check_incremental_alter_configs,
     decided_by_controller,
 )
@@ -25,25 +27,20 @@ from broker.server.authorization.groups import (
     check_list_groups,
     check_offset_commit,
     check_offset_delete,
+    check_offset_fetch,
+    check_streams_group_describe,
+    check_streams_group_heartbeat,
     of_member,
 )
-from broker.server.authorization.offset_fetch import check_offset_fetch
-from broker.server.authorization.share_data import check_share_acknowledge, check_share_fetch
-from broker.server.authorization.share_groups import (
+from broker.server.authorization.share import (
     check_alter_share_group_offsets,
     check_delete_share_group_offsets,
     check_describe_share_group_offsets,
+    check_share_acknowledge,
+    check_share_fetch,
     check_share_group_describe,
     check_share_group_heartbeat,
-)
-from broker.server.authorization.share_state import of_brokers
-from broker.server.authorization.streams_groups import (
-    check_streams_group_describe,
-    check_streams_group_heartbeat,
-)
-from broker.server.authorization.tokens import (
-    check_create_delegation_token,
-    check_describe_delegation_token,
+    of_brokers,
 )
 from broker.server.authorization.topics import (
     check_create_partitions,

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from broker.config.broker_config import BrokerConfig
 from broker.config.internal_topics import InternalTopic
 from broker.metadata.topic_names import validate_topic_name
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata, MetadataWaits
 from broker.server.network.later import Later, Steps
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.create_topics import (

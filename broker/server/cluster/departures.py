@@ -18,8 +18,7 @@ from collections.abc import Iterable
 
 from broker.metadata.delta import MetadataDelta
 from broker.server.clock import Clock
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import ClusterMetadata, MetadataWaits
 from broker.server.network.later import Later
 
 DOUBT_MS = 1_000

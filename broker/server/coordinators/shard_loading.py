@@ -13,9 +13,9 @@ from broker.coordinator.classic_group.records import is_offset_key
 from broker.coordinator.group_state.last_offsets import LastOffsets, OffsetFound
 from broker.log.append import marker_of
 from broker.log.partition_log import PartitionLog
-from broker.records.batch import RecordBatch
+from broker.records.batch import RecordBatch, split_batches
+from broker.records.errors import CorruptBatch
 from broker.records.header import HEADER_BYTES, NO_PRODUCER_ID
-from broker.server.storage.reading import batches_in_pieces
 
 COST_AT_ONCE = 32 * 1024
 """The bytes of keys and values that are replayed in some milliseconds."""
@@ -138,3 +138,28 @@ class _Pace:
             return False
         self._cost = 0
         return True
+
+
+CHUNK_BYTES = 128 * 1024
+"""About a thousand batches of one small record: finding them takes some milliseconds."""
+
+
+def batches_in_pieces(log: PartitionLog, end_offset: int) -> Iterator[list[RecordBatch]]:
+    """Yield the batches below an offset, oldest first, 128 KiB at a time.
+
+    Raises CorruptBatch or KafkaError for damaged bytes.
+    """
+    offset = log.log_start_offset
+    while offset < end_offset:
+        read = log.read(offset, max_bytes=CHUNK_BYTES, max_offset=end_offset)
+        chunk = b"".join(part if isinstance(part, bytes) else part.read() for part in read.parts)
+        piece = list(split_batches(chunk))
+        for batch in piece:
+            if not batch.has_valid_crc:
+                raise CorruptBatch(f"batch {batch.base_offset} fails its CRC")
+        if not piece:
+            if read.size_bytes:
+                raise CorruptBatch(f"no whole batch at offset {offset}")
+            return
+        yield piece
+        offset = piece[-1].next_offset

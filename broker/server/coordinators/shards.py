@@ -9,7 +9,6 @@ requests are refused, and a new shard is loaded from the log (`shard_loading`): 
 its keys get COORDINATOR_LOAD_IN_PROGRESS.
 
 A `ShardKind` describes the kind of shard; `Groups`, `Transactions` and `ShareStates` add the rest.
-
 """
 
 import asyncio
@@ -22,7 +21,9 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.coordinator.output import (
     EVERY_TOPIC,
+    EndOfTransaction,
     Instant,
+    InTransaction,
     LoadedSteps,
     Output,
     Reply,
@@ -34,10 +35,13 @@ from broker.coordinator.output import (
 from broker.coordinator.partitioning import partition_for
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
+from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
+from broker.records.build import build_batch
+from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
+from broker.records.header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
 from broker.server.network.dispatch import Answer, RequestContext
@@ -448,3 +452,36 @@ class Shards(Generic[ShardT]):
 def _reply_to(asked: AskedShard) -> Steps[Answer]:
     response: Answer = yield asked
     return response
+
+
+def encoded_batches(output: Output, max_batch_bytes: int, timestamp_ms: int) -> Iterator[bytes]:
+    """Yield the batches of an output, or its marker."""
+    transaction = output.transaction
+    if isinstance(transaction, EndOfTransaction):
+        assert not output.records, "a marker comes without records"
+        yield build_end_marker(
+            transaction.producer_id,
+            transaction.producer_epoch,
+            EndMarker(transaction.is_commit, transaction.coordinator_epoch),
+            timestamp_ms,
+        )
+        return
+    producer = transaction or InTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    for records in output.batches(max_batch_bytes):
+        yield build_batch(
+            [(key, value, (), timestamp_ms) for key, value in records],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            is_transactional=transaction is not None,
+        )
+
+
+def transaction_append(output: Output) -> TransactionAppend:
+    """Return the transaction of an output's batches for the append."""
+    match output.transaction:
+        case InTransaction() as transaction:
+            return TransactionAppend(transaction.guard)
+        case EndOfTransaction() as end:
+            return TransactionAppend(transaction_version=end.transaction_version)
+        case None:
+            return NO_TRANSACTION

@@ -9,8 +9,7 @@ with SASL these are answered before the dispatcher (`network/authentication.py`)
 
 from broker.config.broker_config import BrokerConfig
 from broker.metadata.control.refusals import refuse
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata, MetadataWaits
 from broker.server.cluster.security import (
     NO_AUTHORIZER,
     described_acls,

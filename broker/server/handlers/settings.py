@@ -12,8 +12,7 @@ subscriptions only. DescribeConfigs is answered by `broker.server.settings.descr
 from collections.abc import Callable
 from typing import Any
 
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata, MetadataWaits
 from broker.server.cluster.request_entries import distinct
 from broker.server.handlers.cluster.forward import VISIBLE_TIMEOUT_MS, Forward
 from broker.server.network.dispatch import Answer, RequestContext

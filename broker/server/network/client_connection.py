@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import ClientSecurity
-from broker.server.login.login_exchange import LoginExchange
+from broker.server.login.logins import LoginExchange
 from broker.server.login.tls_contexts import TlsContexts
 from broker.server.login.tls_socket import Shaken, TlsHandshake, TlsSocket
 from broker.server.network.answer_buffer import AnswerBuffer, FrameSizeError

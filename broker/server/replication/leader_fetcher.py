@@ -19,8 +19,12 @@ from broker.replication.fetch_session.fetcher_session import FetcherSession, Ses
 from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
 from broker.replication.follower import FetchPosition, FollowerOutcome
 from broker.server.network.client_connection import ClientConnection
-from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
-from broker.server.replication.offsets_question import OffsetsQuestion
+from broker.server.replication.offsets_question import (
+    FetcherParts,
+    Key,
+    OffsetsQuestion,
+    follower_of,
+)
 from broker.server.replication.partitions import Partition
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message

@@ -1,11 +1,15 @@
 """Asks for the bounds of the leader's logs, for followers outside of them (ListOffsets)."""
 
+import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
+from broker.config.replication_config import ReplicationConfig
 from broker.model import TopicPartition
 from broker.replication.follower import PartitionFollower
-from broker.server.network.client_connection import ClientConnection
-from broker.server.replication.fetcher_parts import FetcherParts, Key, follower_of
+from broker.replication.throttle import ReplicationThrottle
+from broker.server.clock import Clock
+from broker.server.network.client_connection import ClientConnection, ClientSettings
 from broker.server.replication.partitions import Partition
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.message import Message
@@ -21,6 +25,37 @@ from common.kafka.protocol.messages.list_offsets import (
 
 LIST_OFFSETS_VERSION = 9
 LATEST, EARLIEST = -1, -2
+
+
+Key = tuple[bytes, int]  # topic id, partition
+
+
+def follower_of(partition: Partition) -> PartitionFollower:
+    follower = partition.replica.follower
+    assert follower is not None, partition.topic_partition
+    return follower
+
+
+class FetcherParts(NamedTuple):
+    """The objects that the fetchers of a broker work with."""
+
+    loop: asyncio.AbstractEventLoop
+    clock: Clock
+    config: ReplicationConfig
+    settings: ClientSettings
+    node_id: int
+    broker_epoch: Callable[[], int]
+    on_failed: Callable[[Partition, OSError], None]
+    """Called with a log that cannot be written."""
+    on_moved: Callable[[Partition], None]
+    """Called when a follower's high watermark may have moved."""
+    on_bytes: Callable[[int], None]
+    """Called with the number of bytes that were appended."""
+    throttle: ReplicationThrottle
+    on_lost: Callable[[int], None]
+    """Called with a leader whose connection broke, or that cannot be reached."""
+    on_reached: Callable[[int], None]
+    """Called with a leader that answers again."""
 
 
 class OffsetsQuestion:

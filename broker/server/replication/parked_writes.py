@@ -11,7 +11,7 @@ from typing import Protocol
 
 from broker.replication.offset_waits import OffsetWaits
 from broker.server.network.later import Later
-from broker.server.replication.commits import AwaitsCommit
+from broker.server.replication.partitions import AwaitsCommit
 from common.kafka.errors import ErrorCode
 
 

@@ -15,7 +15,7 @@ Invariants:
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.log.append import AppendInfo, AppendOrigin, append_as_leader
 from broker.log.partition_log import PartitionLog
@@ -27,13 +27,28 @@ from broker.replication.fetch_session.session import PartitionKey
 from broker.replication.isr import IsrChange
 from broker.replication.leader import PartitionLeader
 from broker.replication.replica import Replica
+from broker.replication.throttle import ReplicationThrottle
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.parked_fetches import ParkedFetch
 from broker.server.replication.resting import SessionRest
+from broker.server.storage.failures import StorageFailures
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.fetch import ReplicaState
+
+
+class AwaitsCommit(Protocol):
+    """One append or deletion that waits for a watermark; exactly one method is called, once.
+
+    It is a Produce with acks=all, the replies of a coordinator, or a DeleteRecords.
+    """
+
+    def on_committed(self, error_code: ErrorCode) -> None:
+        """Handle the commit: every in-sync replica has it; there may be too few of them."""
+
+    def on_sent_away(self) -> None:
+        """Handle the loss of leadership: other brokers decide whether it is committed."""
+
 
 Leader = PartitionLeader[AwaitsCommit]
 
@@ -421,3 +436,12 @@ class Partitions:
         wanted = partition.log.config.min_insync_replicas
         if partition.replica.update_min_insync_replicas(wanted, self._clock.now_ms()):
             self.on_high_watermark(partition)
+
+
+class LedLogs(NamedTuple):
+    """The partitions, the clock, the handling of a failed disk, and the throttles."""
+
+    partitions: Partitions
+    clock: Clock
+    failures: StorageFailures
+    throttle: ReplicationThrottle

@@ -39,9 +39,8 @@ from broker.model import TopicPartition
 from broker.replication.replica import Replica, ReplicationSettings
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.replication.commits import AwaitsCommit
 from broker.server.replication.file_steps import FileSteps
-from broker.server.replication.partitions import Partition, Partitions
+from broker.server.replication.partitions import AwaitsCommit, Partition, Partitions
 from broker.server.settings.config_entries import TOPIC
 from broker.server.settings.own_settings import DynamicSettings
 from common.kafka.errors import KafkaError

@@ -19,11 +19,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from broker.coordinator.share_state.state import SharePartitionKey
+from broker.metadata.share_reset import Reset
 from broker.server.clock import Clock
 from broker.server.network.later import Later, happened
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.partitions import Partition
-from broker.server.share.initial_offset import initial_offset
 from broker.server.share.share_metrics import PartitionFigures, ShareMetrics
 from broker.server.share.state_persister import StatePersister
 from broker.server.share.state_requests import Refusal, Result
@@ -341,3 +341,23 @@ class LedSharePartition:
         if self._timer is not None:
             self._timer.cancel()
             self._timer, self._timer_ms = None, NO_DEADLINE
+
+
+def initial_offset(partition: Partition, settings: ShareGroupSettings, timestamp_ms: int) -> int:
+    """Return the first offset of a group without state; raises KafkaError.
+
+    With a duration longer than the age of every record it is the first record; if no record is
+    young enough, it is the end.
+    """
+    leader, log = partition.leader, partition.log
+    if leader is None:
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"This broker does not lead {log.topic_partition}."
+        )
+    if settings.reset is Reset.EARLIEST:
+        return log.log_start_offset
+    end_offset = leader.latest_offset(is_read_committed=False)
+    if settings.reset is Reset.LATEST:
+        return end_offset
+    found = log.offset_for_timestamp(timestamp_ms - settings.reset_duration_ms)
+    return end_offset if found is None else min(found.offset, end_offset)

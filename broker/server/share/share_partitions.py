@@ -3,15 +3,21 @@
 A share-partition is made at the first request of its group, and ends with the leadership of its
 partition, with a refusal of its coordinator, or when its group has no session here. The next
 request makes it again: after the last write of the one before it, so that it reads its own state.
+
+`ShareSettings` has the settings of each group, as the metadata has them at the moment.
 """
 
 from collections.abc import Iterator
 from typing import TypeVar
 
 from broker.coordinator.share_state.state import SharePartitionKey
+from broker.metadata.features import SHARE_VERSION
+from broker.metadata.parts.configs import GROUP_RESOURCE
+from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.connection import Connection
 from broker.server.replication.partitions import Partition, Partitions
 from broker.server.share.led_share_partition import LedParts, LedSharePartition, LedState
+from broker.share.group_settings import ShareGroupSettings, ShareLeaderConfig
 from broker.share.session import PartitionKey, ShareSession
 from broker.share.session_cache import ShareSessionCache
 from common.kafka.errors import ErrorCode, KafkaError
@@ -166,3 +172,36 @@ def _remove(
     del table[outer][inner]
     if not table[outer]:
         del table[outer]
+
+
+MAX_KNOWN = 1_000
+
+
+class ShareSettings:
+    """Invariant: a group whose settings are remembered has had no change of them since."""
+
+    def __init__(self, config: ShareLeaderConfig, metadata: ClusterMetadata) -> None:
+        self._config = config
+        self._metadata = metadata
+        self._known: dict[str, ShareGroupSettings] = {}
+
+    def of(self, group_id: str) -> ShareGroupSettings:
+        """Return the settings of a group."""
+        known = self._known.get(group_id)
+        if known is None:
+            configs = self._metadata.image.configs
+            own = configs.settings_of(GROUP_RESOURCE, group_id)
+            known = self._config.of_group(own)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[group_id] = known
+        return known
+
+    def forget(self) -> None:
+        """Read the settings again: some have changed."""
+        self._known.clear()
+
+
+def has_share_groups(metadata: ClusterMetadata) -> bool:
+    """Return whether the feature share.version is enabled."""
+    return metadata.image.features.get(SHARE_VERSION, 0) > 0

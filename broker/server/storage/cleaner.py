@@ -24,8 +24,8 @@ from broker.log.cleaner.schedule import DirtyLog, choose_dirtiest
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 from broker.server.clock import Clock
-from broker.server.storage.deleted_files import DeletedFiles
 from broker.server.storage.failures import StorageFailures
+from broker.server.storage.housekeeping import DeletedFiles
 
 log = logging.getLogger("millstream.cleaner")
 

@@ -6,8 +6,7 @@ client's next request to this broker finds it.
 
 from collections.abc import Callable
 
-from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import AskController, ClusterMetadata, MetadataWaits
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
 from broker.server.replication.partitions import Partitions

@@ -25,8 +25,8 @@ from broker.server.handlers.fetch.fetch_read import FetchRead
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
-from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches, answer_followers
+from broker.server.replication.partitions import LedLogs
 from broker.server.replication.resting import SessionRest
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.fetch import (

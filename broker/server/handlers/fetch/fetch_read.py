@@ -22,8 +22,7 @@ from broker.replication.read_replica import preferred_read_replica
 from broker.server.cluster.cluster_view import SAYS_WHO_LEADS
 from broker.server.handlers.fetch.fetch_question import Asked, Key, Question, RackOf
 from broker.server.network.later import ITEMS_PER_STEP, Steps
-from broker.server.replication.led_logs import LedLogs
-from broker.server.replication.partitions import FollowerPosition, Leader, Partition
+from broker.server.replication.partitions import FollowerPosition, Leader, LedLogs, Partition
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.fetch import (
     AbortedTransaction,

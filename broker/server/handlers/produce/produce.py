@@ -42,9 +42,8 @@ from broker.server.handlers.produce.transactional_batches import (
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import NO_RESPONSE, Answer, RequestContext
 from broker.server.network.later import Steps, each
-from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_writes import ParkedWrites
-from broker.server.replication.partitions import Partition
+from broker.server.replication.partitions import LedLogs, Partition
 from broker.server.storage.large_batches import LargeBatches
 from common.kafka.errors import ErrorCode, InvalidRecordsError, KafkaError
 from common.kafka.protocol.messages.produce import (

@@ -19,9 +19,8 @@ from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.shards import AskedShard
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
-from broker.server.replication.led_logs import LedLogs
 from broker.server.replication.parked_writes import ParkedWrites
-from broker.server.replication.partitions import Leader, Partition
+from broker.server.replication.partitions import Leader, LedLogs, Partition
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarker,

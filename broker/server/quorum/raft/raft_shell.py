@@ -14,20 +14,26 @@ from functools import partial
 from typing import NamedTuple
 
 from broker.log.partition_log import PartitionLog
-from broker.log.storage import Storage
+from broker.log.storage import Storage, read_file, replace_file
 from broker.model import OffsetAndEpoch
 from broker.raft.config import RaftConfig
 from broker.raft.messages import RaftResponse, partition_of, replica_id_of
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope, Output
-from broker.raft.quorum_state import NO_NODE, DamagedQuorumState
+from broker.raft.quorum_state import (
+    FILE_NAME,
+    NO_NODE,
+    DamagedQuorumState,
+    QuorumState,
+    decode_quorum_state,
+    encode_quorum_state,
+)
 from broker.raft.voter_messages import VoterResponse
 from broker.server.clock import Clock, Random
 from broker.server.network.later import Later
 from broker.server.quorum.raft.driver import Effects, QuorumListener, RaftDriver
 from broker.server.quorum.raft.partition_raft_log import PartitionRaftLog
 from broker.server.quorum.raft.peers import Peers
-from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
@@ -267,3 +273,23 @@ def _sender_of(request: Message) -> int:
             return replica_id_of(request)
         case _:
             return NO_NODE
+
+
+def load_quorum_state(storage: Storage, directory: str) -> QuorumState:
+    """Return the saved state, or an empty one without a file; raises DamagedQuorumState."""
+    path = f"{directory}/{FILE_NAME}"
+    data = read_file(storage, path)
+    if data is None:
+        return QuorumState()
+    try:
+        return decode_quorum_state(data)
+    except DamagedQuorumState as error:
+        raise DamagedQuorumState(
+            f"{error} ({path}): restore it; without it this node may vote twice in an epoch, which "
+            "does no harm where it is the only voter: there the file may be removed"
+        ) from error
+
+
+def save_quorum_state(storage: Storage, directory: str, state: QuorumState) -> None:
+    """Write the state; return when it survives a power failure."""
+    replace_file(storage, f"{directory}/{FILE_NAME}", encode_quorum_state(state))

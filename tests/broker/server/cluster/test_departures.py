@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
-from broker.server.cluster.metadata_waits import MetadataWaits
+from broker.server.cluster.metadata_quorum import MetadataWaits
 from broker.server.handlers.cluster import find_coordinator
 from broker.server.handlers.cluster.find_coordinator import FindCoordinator
 from broker.server.handlers.topics.metadata import Metadata

@@ -13,7 +13,7 @@ import pytest
 from broker.metadata.control.assignments import PARTITIONS_PER_STEP
 from broker.metadata.features import SUPPORTED_FEATURES
 from broker.records.build import build_batch
-from broker.server.quorum.metadata_batches import RECORDS_PER_STEP as BATCH_RECORDS_PER_STEP
+from broker.server.quorum.controller.leadership import RECORDS_PER_STEP as BATCH_RECORDS_PER_STEP
 from broker.server.quorum.metadata_machine import RECORDS_PER_STEP
 from broker.server.quorum.quorum import MANY_RECORDS, Quorum
 from common.kafka.errors import ErrorCode

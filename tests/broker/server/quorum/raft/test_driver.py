@@ -12,7 +12,7 @@ from broker.raft.quorum_state import DamagedQuorumState, QuorumState
 from broker.raft.voter_set import static_voters
 from broker.records.errors import CorruptBatch
 from broker.server.quorum.raft.driver import Effects, RaftDriver
-from broker.server.quorum.raft.quorum_state_file import load_quorum_state, save_quorum_state
+from broker.server.quorum.raft.raft_shell import load_quorum_state, save_quorum_state
 from tests.lib.logs import store_snapshot
 from tests.lib.quorum_peer import DIRECTORY, ask_vote, batch_of, open_raft_log, pull
 from tests.lib.simulated_storage import SimulatedStorage

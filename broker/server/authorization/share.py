@@ -1,16 +1,23 @@
-"""Share groups: membership, descriptions, offsets (KIP-932)."""
+"""Share groups (KIP-932): membership, descriptions, offsets; records; and the share coordinator.
+
+ShareFetch and ShareAcknowledge need READ on the share group. The handlers look up READ on each
+topic themselves (`broker.server.share.admission`), for a share session has more topics than a
+request names. Only brokers ask the share coordinator.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
+from broker.coordinator.share_state.refusals import PartitionResult
 from broker.security.acls import AclOperation
-from broker.server.authorization.access import GROUP, TOPIC, Access, refusal_of
+from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.groups import (
     hiding_topics,
     of_description,
     of_heartbeat,
 )
 from broker.server.authorization.verdicts import (
+    Check,
     Narrowed,
     OnEach,
     Refused,
@@ -40,6 +47,8 @@ from common.kafka.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+from common.kafka.protocol.messages.share_acknowledge import ShareAcknowledgeResponse
+from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
 from common.kafka.protocol.messages.share_group_describe import (
     DescribedGroup,
     ShareGroupDescribeResponse,
@@ -166,3 +175,46 @@ def _not_described(
             for index in topic.partitions
         ],
     )
+
+
+def _on_group(response: type[Message]) -> Check:
+    def check(access: Access, request: Any, api_version: int) -> Verdict:
+        """Check the group; the handler refuses a request without one."""
+        group_id = request.group_id
+        if group_id is None or access.may(AclOperation.READ, GROUP, group_id):
+            return None
+        return with_code(response, refusal_of(GROUP, group_id))
+
+    return check
+
+
+check_share_fetch = _on_group(ShareFetchResponse)
+check_share_acknowledge = _on_group(ShareAcknowledgeResponse)
+
+
+def of_brokers(
+    response: Callable[..., Message],
+    topic_result: Callable[..., Any],
+    partition_result: type[PartitionResult],
+) -> Check:
+    """Return the check of a request to the share coordinator: CLUSTER_ACTION."""
+
+    def check(access: Access, request: Any, api_version: int) -> Verdict:
+        if access.may(AclOperation.CLUSTER_ACTION, CLUSTER):
+            return None
+        results = [
+            topic_result(
+                topic_id=topic.topic_id,
+                partitions=[
+                    partition_result(
+                        partition=each.partition,
+                        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return Refused(response(results=results))
+
+    return check
