@@ -12,28 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PROGRAMS = (
-    "broker",
-    "services",
-    "schemas",
-    "common",
-    "mirror",
-    "rest_proxy",
-    "stack",
-    "millstream",
-    "streams",
-    "connect",
-    "demo",
-    "spark_analytics",
-    "bench",
-)
+from tests.test_tidy import FOLDERS, ROOT
 
 BREACHES = {
     "The broker's layers": ("broker/records/header.py", "import broker.log.storage"),
@@ -48,6 +34,9 @@ BREACHES = {
         "import broker.server.network.connection",
     ),
     "The services' rules are pure": ("services/orders/domain.py", "import aiohttp"),
+    "The registry's rules are pure": ("schemas/registry/domain.py", "import aiohttp"),
+    "Who uses aiokafka": ("services/payments/app.py", "import uvloop"),
+    "Connect's herder decides": ("connect/herder/effects.py", "import threading"),
     "A topology knows neither Faust": (
         "streams/joins.py",
         "import streams.around_faust.positions",
@@ -90,7 +79,7 @@ UNLISTED = "stray"
 def broken_contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Say what is told of each contract that is broken, by its name."""
     folder = tmp_path_factory.mktemp("planted")
-    for program in PROGRAMS:
+    for program in FOLDERS:
         shutil.copytree(
             ROOT / program, folder / program, ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -105,6 +94,14 @@ def broken_contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     told = result.stdout.partition("\nBroken contracts\n")[2]
     parts = re.split(r"^(.+)\n-{3,}\n", told, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_every_contract_has_a_breach_of_its_own() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = [one["name"] for one in settings["tool"]["importlinter"]["contracts"]]
+    found = [[title for title in BREACHES if name.startswith(title)] for name in names]
+    assert [name for name, titles in zip(names, found, strict=True) if len(titles) != 1] == []
+    assert len(names) == len(BREACHES)
 
 
 @pytest.mark.slow
@@ -137,7 +134,7 @@ def imported_names(path: Path) -> Iterator[str]:
 def circle_of_files(root: Path) -> list[str]:
     """Return the modules of one circle; empty if there is none."""
     paths = {}
-    for program in PROGRAMS:
+    for program in FOLDERS:
         for path in (root / program).rglob("*.py"):
             parts = path.relative_to(root).with_suffix("").parts
             paths[".".join(parts[:-1] if path.stem == "__init__" else parts)] = path
@@ -157,9 +154,9 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 
 def test_a_circle_through_a_package_is_found(tmp_path: Path) -> None:
-    package = tmp_path / PROGRAMS[0]
+    package = tmp_path / FOLDERS[0]
     package.mkdir()
-    (package / "__init__.py").write_text(f"from {PROGRAMS[0]}.outer import outer\n")
-    (package / "outer.py").write_text(f"from {PROGRAMS[0]} import inner\n")
+    (package / "__init__.py").write_text(f"from {FOLDERS[0]}.outer import outer\n")
+    (package / "outer.py").write_text(f"from {FOLDERS[0]} import inner\n")
     (package / "inner.py").write_text("")
-    assert set(circle_of_files(tmp_path)) == {PROGRAMS[0], f"{PROGRAMS[0]}.outer"}
+    assert set(circle_of_files(tmp_path)) == {FOLDERS[0], f"{FOLDERS[0]}.outer"}

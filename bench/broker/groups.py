@@ -55,6 +55,7 @@ from common.kafka.protocol.messages.sync_group import (
     SyncGroupResponse,
 )
 from common.kafka.protocol.structs import encode_struct
+from common.process.tasks import spawn
 
 TOPIC = "wide"
 PARTITIONS = 1_000
@@ -273,7 +274,7 @@ async def many_members(server: Server, members: list[Member]) -> float:
         await member.join(connection)
         await member.stay(connection)
 
-    tasks = [asyncio.ensure_future(live(*each)) for each in zip(members, connections, strict=True)]
+    tasks = [spawn(live(*each)) for each in zip(members, connections, strict=True)]
     try:
         while len({member.state() for member in members}) > 1 or not members[0].state()[1]:
             assert time.perf_counter() - started < PATIENCE_SECONDS, "the group does not settle"

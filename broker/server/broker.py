@@ -201,7 +201,7 @@ class Broker:
             self.metadata,
             self.clock,
             self.config.telemetry_max_bytes,
-            OtlpForwarder(endpoint, loop, monotonic_seconds) if endpoint else None,
+            OtlpForwarder(endpoint, monotonic_seconds) if endpoint else None,
         )
         self.lifecycle.on_caught_up = self._follow
         self.lifecycle.on_fatal = self._fail

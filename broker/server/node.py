@@ -51,6 +51,7 @@ from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 from common.kafka.protocol.wire import ZERO_UUID
+from common.process.tasks import spawn
 
 log = logging.getLogger("millstream.node")
 
@@ -395,8 +396,8 @@ class Stop:
 
     async def or_result_of(self, wait: Coroutine[object, object, T]) -> T | None:
         """Wait for a result; return None if the stop comes first."""
-        waiting = asyncio.ensure_future(wait)
-        stopped = asyncio.ensure_future(self.event.wait())
+        waiting = spawn(wait)
+        stopped = spawn(self.event.wait())
         try:
             await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else None

@@ -15,6 +15,7 @@ import aiokafka
 from aiokafka.errors import KafkaError
 
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.process.tasks import spawn
 
 PAUSE_SECONDS = 0.02
 READ_MS = 200
@@ -96,8 +97,8 @@ class Traffic:
         try:
             await consumer.start()
             await producer.start()
-            tasks = [asyncio.create_task(self._send(producer, one)) for one in self._partitions]
-            tasks.append(asyncio.create_task(self._receive(consumer)))
+            tasks = [spawn(self._send(producer, one)) for one in self._partitions]
+            tasks.append(spawn(self._receive(consumer)))
             while not self._is_over.is_set():
                 await asyncio.wait(tasks, timeout=PAUSE_SECONDS)
             for task in tasks:
@@ -107,8 +108,8 @@ class Traffic:
                     raise outcome
         finally:
             # Do not wait for unsent records: their partition may have no leader.
-            await asyncio.wait([asyncio.ensure_future(consumer.stop())], timeout=2)
-            await asyncio.wait([asyncio.ensure_future(producer.stop())], timeout=2)
+            await asyncio.wait([spawn(consumer.stop())], timeout=2)
+            await asyncio.wait([spawn(producer.stop())], timeout=2)
 
     async def _send(self, producer: Any, partition: int) -> None:
         number = 0

@@ -14,6 +14,7 @@ import confluent_kafka
 from aiokafka.errors import KafkaError
 
 from common.credentials.registry import registry_access
+from common.process.tasks import spawn
 from demo.load.arrivals import due_times
 from demo.load.faults import SwitchError, decline_some, poison, slowed
 from demo.load.following import Following
@@ -50,7 +51,7 @@ def _first(failure: BaseException) -> BaseException:
 
 
 async def _run(options: Options, display: Display) -> int:
-    load = asyncio.ensure_future(_perform(options, display))
+    load = spawn(_perform(options, display))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, load.cancel)
     try:

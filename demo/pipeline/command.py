@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.credentials.translation import ClientSettingsError
+from common.process.tasks import spawn
 from demo.pipeline.analytics import DashboardBehindError
 from demo.pipeline.display import Display
 from demo.pipeline.invoices import UnreadableOrdersError
@@ -55,7 +56,7 @@ def _log_to(file: Path) -> None:
 
 
 async def _run(options: Options) -> int:
-    demo = asyncio.ensure_future(run_demo(options, Display()))
+    demo = spawn(run_demo(options, Display()))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, demo.cancel)
     try:

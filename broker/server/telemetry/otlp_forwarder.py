@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from common.process.tasks import spawn
+
 if TYPE_CHECKING:
     import aiohttp
 
@@ -27,13 +29,10 @@ HEADERS: Final = {"content-type": "application/x-protobuf"}
 class OtlpForwarder:
     """Owns the queue and the task that empties it, which runs while there is something to send."""
 
-    def __init__(
-        self, endpoint: str, loop: asyncio.AbstractEventLoop, now: Callable[[], float]
-    ) -> None:
+    def __init__(self, endpoint: str, now: Callable[[], float]) -> None:
         self.endpoint = endpoint
         self.sent_count = 0
         self.dropped_count = 0
-        self._loop = loop
         self._now = now
         self._logged_at = -LOG_INTERVAL_SECONDS
         self._queue: deque[bytes] = deque()
@@ -48,7 +47,7 @@ class OtlpForwarder:
         self._queue.append(body)
         self._queued_bytes += len(body)
         if self._task is None:
-            self._task = self._loop.create_task(self._empty_queue())
+            self._task = spawn(self._empty_queue())
 
     def stop(self) -> None:
         """Drop what waits."""

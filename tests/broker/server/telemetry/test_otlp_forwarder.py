@@ -31,7 +31,7 @@ async def settled(forwarder: OtlpForwarder, count: int) -> None:
 def test_pushes_are_sent_in_order() -> None:
     async def scenario() -> None:
         runner, url, bodies = await serve(200)
-        forwarder = OtlpForwarder(url, asyncio.get_running_loop(), now=lambda: 0.0)
+        forwarder = OtlpForwarder(url, now=lambda: 0.0)
         for number in range(3):
             forwarder.send(b"%d" % number)
         await settled(forwarder, 3)
@@ -46,7 +46,7 @@ def test_pushes_are_sent_in_order() -> None:
 def test_what_the_endpoint_does_not_take_is_dropped_and_counted() -> None:
     async def scenario() -> None:
         runner, url, _ = await serve(503)
-        forwarder = OtlpForwarder(url, asyncio.get_running_loop(), now=lambda: 0.0)
+        forwarder = OtlpForwarder(url, now=lambda: 0.0)
         forwarder.send(b"x")
         await settled(forwarder, 1)
         await runner.cleanup()
@@ -59,9 +59,7 @@ def test_what_the_endpoint_does_not_take_is_dropped_and_counted() -> None:
 
 def test_the_queue_is_bounded_in_bytes() -> None:
     async def scenario() -> None:
-        forwarder = OtlpForwarder(
-            "http://127.0.0.1:1/", asyncio.get_running_loop(), now=lambda: 0.0
-        )
+        forwarder = OtlpForwarder("http://127.0.0.1:1/", now=lambda: 0.0)
         forwarder.send(bytes(MAX_QUEUED_BYTES))
         forwarder.send(b"x")
         assert forwarder.dropped_count == 1
