@@ -169,6 +169,29 @@ def test_lists_of_files_in_the_docstrings_of_packages_are_complete() -> None:
     assert found == {}
 
 
+def gone(package: Path, docstring: str) -> set[str]:
+    """Return the names with a `_` in a package's docstring that nothing in the package has."""
+    names = set(re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+)+)(?:\.py|/)?`", docstring))
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    words = {word for text in texts for word in re.findall(r"\w+", text.replace(docstring, ""))}
+    return names - words - {path.stem for path in package.rglob("*")}
+
+
+def test_a_module_that_is_gone_is_found(tmp_path: Path) -> None:
+    (tmp_path / "read_all.py").write_text("def read_one() -> None: ...\n")
+    assert gone(tmp_path, "`read_all` has `read_one`, `read_none` nothing.") == {"read_none"}
+
+
+def test_docstrings_of_packages_name_nothing_that_is_gone() -> None:
+    found = {}
+    for package in sorted(packages()):
+        text = (package / "__init__.py").read_text(encoding="utf-8")
+        docstring = ast.get_docstring(ast.parse(text), clean=False) or ""
+        if names := gone(package, docstring):
+            found[name_of(package)] = names
+    assert found == {}
+
+
 def test_every_file_that_tests_share_is_in_the_index() -> None:
     index = (ROOT / "tests" / "lib" / "README.md").read_text(encoding="utf-8")
     files = {path.name for path in (ROOT / "tests" / "lib").glob("*.py")}

@@ -4,14 +4,12 @@ Start with `partition_log.PartitionLog`, which all users of this package hold. `
 state, and the other files work on that state: `append` and `rewrite` (what a leader checks and
 writes), `read`, `retention` (which segments may be deleted), `recovery` and `replay` (opening after
 a clean stop and after any other stop), `log_start`, `segments`, `segment` and `index/` (the files),
-`leader_epochs`, `producers/` (sequences and transactions), `flush`. `walk` iterates over a file,
-`inspection` checks the end of a closed segment, `file_region` is a part of a file for sendfile,
-`deletion` the files that are deleted later.
+`leader_epochs`, `producers/` (sequences and transactions), `flush`. `walk` iterates over a file.
 
 `cleaner/` compacts. `log_directories.LogDirectories` holds all partitions of a broker in its
 `log_directory`s; `moves` moves one to another directory. `checkpoints` and `meta_properties` are
-the small files of a directory, `directory_names` and `segment_names` the names in it, `config` and
-`topic_settings` the settings of a topic.
+the small files of a directory, `names` the names in it, `config` and `topic_settings` the settings
+of a topic.
 
 Rules: all access to the disk goes through `storage`, times are arguments, and this package starts
 no thread and no event loop. A log has one owner thread; a function that may run on another thread
