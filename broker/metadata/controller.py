@@ -34,7 +34,10 @@ from broker.metadata.control.registration import (
 )
 from broker.metadata.control.security.acls import handle_create_acls, handle_delete_acls
 from broker.metadata.control.security.delegation_tokens import TokenExpiry, handle_envelope
-from broker.metadata.control.security.scram import handle_alter_user_scram_credentials
+from broker.metadata.control.security.scram import (
+    handle_alter_user_scram_credentials,
+    missing_secret,
+)
 from broker.metadata.control.sessions import NEVER_MS
 from broker.metadata.control.settings.configs import (
     handle_alter_configs,
@@ -119,7 +122,8 @@ class Controller:
             if not broker.is_fenced:
                 last_ms = heard_ms if broker.broker_id == leader_id else moment.now_ms
                 self._view.sessions.begin(broker, last_ms, moment.now_ms)
-        return bootstrap_records(self._view)
+        records = bootstrap_records(self._view)
+        return records + missing_secret(self._view, records)
 
     def handle(
         self, request: Message, api_version: int, moment: Moment

@@ -57,12 +57,17 @@ class TokenCredentials:
         self._secret_key = secret_key
         self._made: dict[tuple[str, int], ScramCredential] = {}
 
+    def answer_about(self, token_id: str) -> tuple[bytes, int]:
+        """Return the salt and the iterations of a token, whether it exists or not."""
+        secret = token_hmac(self._secret_key, token_id)
+        return hmac.digest(secret, b"salt", "sha256")[:SALT_BYTES], MIN_ITERATIONS
+
     def of(self, mechanism: ScramMechanism, token_id: str) -> ScramCredential:
         """Return the credential of a token that exists."""
         made = self._made.get((token_id, mechanism.number))
         if made is None:
             secret = token_hmac(self._secret_key, token_id)
-            salt = hmac.digest(secret, b"salt", "sha256")[:SALT_BYTES]
+            salt, _ = self.answer_about(token_id)
             password = b64encode(secret).decode()
             salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
             made = credential_from(mechanism, salted, salt, MIN_ITERATIONS)

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from common.credentials.errors import AuthenticationFailed
 from common.credentials.scram import (
-    MIN_ITERATIONS,
     ScramCredential,
     ScramMechanism,
     digest,
@@ -42,6 +41,8 @@ class TokenLogin(NamedTuple):
     expiry_timestamp_ms: int
 
 
+AnswerAboutUnknown = Callable[[str, bool], tuple[bytes, int]]
+"""Returns the salt and the iterations for an unknown user, or for the id of an unknown token."""
 FindToken = Callable[[str], TokenLogin | None]
 
 
@@ -77,9 +78,11 @@ class ScramServer:
         mechanism: ScramMechanism,
         find_credential: FindCredential,
         server_nonce: str,
+        answer_about_unknown: AnswerAboutUnknown,
         find_token: FindToken = no_tokens,
     ) -> None:
         self._mechanism = mechanism
+        self._answer_about_unknown = answer_about_unknown
         self._find_credential = find_credential
         self._find_token = find_token
         self._server_nonce = server_nonce
@@ -129,7 +132,7 @@ class ScramServer:
         salt, iterations = (
             (credential.salt, credential.iterations)
             if credential is not None
-            else (_salt_of_unknown(self._mechanism, user), MIN_ITERATIONS)
+            else self._answer_about_unknown(user, TOKEN_EXTENSION in attributes[2:])
         )
         nonce = client_nonce + self._server_nonce
         answer = f"r={nonce},s={b64encode(salt).decode()},i={iterations}"
@@ -229,11 +232,6 @@ def _decoded(text: str) -> bytes:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise AuthenticationFailed("the SCRAM message has invalid base64") from error
-
-
-def _salt_of_unknown(mechanism: ScramMechanism, user: str) -> bytes:
-    """Return the same salt for an unknown user each time, as a known one has."""
-    return digest(mechanism, b"unknown user " + user.encode())[:16]
 
 
 def _is_nonce_of(exchange: _Exchange, given: str) -> bool:

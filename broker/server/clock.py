@@ -43,8 +43,11 @@ monotonic_seconds = time.monotonic
 
 
 def system_random() -> Random:
-    """Return a random source seeded by the operating system."""
-    return Random()
+    """Return the operating system's random source: what it gave does not tell what it gives next.
+
+    Ids that clients see come from it, and so do secrets.
+    """
+    return random.SystemRandom()
 
 
 def random_uuid() -> uuid.UUID:

@@ -12,6 +12,7 @@ from broker.config.security_config import SecurityProtocol
 from broker.metadata.control.limits import duplicates
 from broker.metadata.control.security.acls import filter_of
 from broker.metadata.image import MetadataImage
+from broker.metadata.parts.scram import SECRET_KEEPER
 from broker.security.acls import Acl, ResourcePattern
 from broker.security.delegation_tokens import DelegationToken, token_hmac
 from broker.security.principal import ANONYMOUS
@@ -188,6 +189,8 @@ def described_credentials(
     """Return the credentials of the named users, or of all users."""
     infos: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(image.scram.items()):
+        if (user, mechanism) == SECRET_KEEPER:
+            continue
         info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
         infos.setdefault(user, []).append(info)
     named = [user.name for user in request.users or ()]

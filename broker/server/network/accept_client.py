@@ -10,10 +10,12 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
+from secrets import token_bytes
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import SaslConfig
 from broker.metadata.image import MetadataImage
+from broker.metadata.parts.scram import SECRET_BYTES
 from broker.security.delegation_tokens import TokenCredentials
 from broker.security.gssapi_server import GssapiServer
 from broker.security.jwt_claims import check_unsecured, claimed_user
@@ -62,6 +64,7 @@ class ClientAcceptor:
         self._clock = SystemClock()
         secret_key = config.security.tokens.secret_key
         self._token_credentials = TokenCredentials(secret_key) if secret_key else None
+        self._spare_secret = token_bytes(SECRET_BYTES)
         sasl = self._security.sasl
         self._issuer_keys: IssuerKeys | None = None
         self._kerberos: KerberosAcceptor | None = None
@@ -125,6 +128,7 @@ class ClientAcceptor:
                 mechanism,
                 lambda user: self._image().scram.get((user, number)),
                 random_uuid().hex,
+                partial(self._about_unknown, mechanism),
                 partial(self._find_token, mechanism),
             )
 
@@ -151,6 +155,14 @@ class ClientAcceptor:
         if self._issuer_keys is not None:
             return self._issuer_keys.validate(token)
         return check_unsecured(token, sasl.oauth.rules, self._clock.timestamp_ms())
+
+    def _about_unknown(
+        self, mechanism: ScramMechanism, user: str, is_token: bool
+    ) -> tuple[bytes, int]:
+        """Return a salt and iterations as a known user, or token, of that name could have."""
+        if is_token and self._token_credentials is not None:
+            return self._token_credentials.answer_about(user)
+        return self._image().scram.answer_about_unknown(mechanism, user, self._spare_secret)
 
     def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         """Return the login of a delegation token that is known and has not expired."""

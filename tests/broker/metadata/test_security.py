@@ -5,6 +5,10 @@ from typing import Any
 import pytest
 
 from broker.metadata.control.limits import MAX_RECORDS_PER_REQUEST
+from broker.metadata.image import MetadataImage
+from broker.metadata.parts.scram import SECRET_BYTES, SECRET_KEEPER
+from broker.metadata.snapshot import snapshot_records
+from broker.server.cluster.security import described_credentials
 from common.credentials.scram import SCRAM_SHA_256, credential_from, salted_password
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.alter_user_scram_credentials import (
@@ -14,6 +18,11 @@ from common.kafka.protocol.messages.alter_user_scram_credentials import (
 )
 from common.kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from common.kafka.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from common.kafka.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+from common.kafka.protocol.records.metadata import RemoveUserScramCredentialRecord
 from tests.lib.controlled_cluster import ControlledCluster
 
 INVALID = int(ErrorCode.INVALID_REQUEST)
@@ -135,6 +144,45 @@ def alter(
     return {result.user: int(result.error_code) for result in cluster.ask(request).results}
 
 
+def test_the_first_credential_brings_the_secret_of_the_cluster_and_others_keep_it() -> None:
+    cluster = ControlledCluster(1)
+    assert SECRET_KEEPER not in cluster.image.scram
+    alter(cluster, upsertion())
+    secret = cluster.image.scram[SECRET_KEEPER].server_key
+    assert len(secret) == SECRET_BYTES
+    alter(cluster, upsertion("bob"))
+    cluster.elect_controller()
+    assert cluster.image.scram[SECRET_KEEPER].server_key == secret
+    request = DescribeUserScramCredentialsRequest(users=None)
+    described = described_credentials(cluster.image, request)
+    assert [result.user for result in described.results] == ["alice", "bob"]
+    named = DescribeUserScramCredentialsRequest(users=[UserName(name="")])
+    (result,) = described_credentials(cluster.image, named).results
+    assert result.error_code == ErrorCode.RESOURCE_NOT_FOUND
+
+
+def test_a_controller_gives_a_secret_to_a_cluster_that_has_users_and_none() -> None:
+    cluster = ControlledCluster(1)
+    alter(cluster, upsertion())
+    cluster.commit([RemoveUserScramCredentialRecord(name="", mechanism=SCRAM_SHA_256.number)])
+    cluster.elect_controller()
+    assert SECRET_KEEPER in cluster.image.scram
+
+
+def test_the_answer_about_an_unknown_user_survives_a_snapshot() -> None:
+    cluster = ControlledCluster(1)
+    alter(cluster, upsertion(iterations=8192))
+    loaded = MetadataImage()
+    for record in snapshot_records(cluster.image):
+        loaded.replay(record)
+    answers = [
+        image.scram.answer_about_unknown(SCRAM_SHA_256, "nobody", b"spare")
+        for image in (cluster.image, loaded)
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0][1] == 8192
+
+
 def test_a_credential_is_stored_without_the_password() -> None:
     cluster = ControlledCluster(1)
     assert alter(cluster, upsertion(), upsertion(mechanism=2)) == {"alice": 0}
@@ -142,7 +190,7 @@ def test_a_credential_is_stored_without_the_password() -> None:
     expected = credential_from(SCRAM_SHA_256, salted, b"salt", 4096)
     assert cluster.image.scram["alice", 1] == expected
     assert alter(cluster, deletions=(("alice", 1),)) == {"alice": 0}
-    assert list(cluster.image.scram) == [("alice", 2)]
+    assert cluster.image.scram.keys() - {SECRET_KEEPER} == {("alice", 2)}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +209,7 @@ def test_a_wrong_credential_is_refused_and_others_are_stored(changes: Any, code:
     cluster = ControlledCluster(1)
     user = changes.get("user", "alice")
     assert alter(cluster, upsertion(**changes), upsertion("bob")) == {user: int(code), "bob": 0}
-    assert list(cluster.image.scram) == [("bob", 1)]
+    assert cluster.image.scram.keys() - {SECRET_KEEPER} == {("bob", 1)}
 
 
 def test_twice_in_one_request_and_a_deletion_of_nothing_are_refused() -> None:

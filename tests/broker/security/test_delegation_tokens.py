@@ -20,6 +20,10 @@ def test_the_secret_is_that_of_apache_kafka() -> None:
     )
 
 
+def about_unknown(user: str, is_token: bool) -> tuple[bytes, int]:
+    return b"salt", 4096
+
+
 def logged_in(
     mechanism: ScramMechanism, user: str, password: str, *, is_token: bool
 ) -> ScramServer:
@@ -30,7 +34,7 @@ def logged_in(
             return None
         return TokenLogin(credentials.of(mechanism, token_id), "ann", 7)
 
-    server = ScramServer(mechanism, lambda user: None, "server", find_token)
+    server = ScramServer(mechanism, lambda user: None, "server", about_unknown, find_token)
     client = client_of(mechanism.name, user, password, "client", is_token=is_token)
     token: bytes | None = client.first()
     while token is not None:

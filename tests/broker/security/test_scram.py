@@ -4,12 +4,14 @@ import contextlib
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.security.scram import MAX_MESSAGE_BYTES, ScramServer
+from broker.security.scram import MAX_MESSAGE_BYTES, AnswerAboutUnknown, ScramServer
+from broker.security.unknown_users import shape_of, stand_in
 from common.credentials.errors import AuthenticationFailed
 from common.credentials.scram import (
     SCRAM_SHA_256,
@@ -30,9 +32,16 @@ def credential(
     return credential_from(mechanism, salted_password(mechanism, password, SALT, 4096), SALT, 4096)
 
 
+def stand_in_of(
+    mechanism: ScramMechanism, *known: ScramCredential, secret: bytes = b"secret"
+) -> AnswerAboutUnknown:
+    shapes = Counter(map(shape_of, known))
+    return lambda user, is_token: stand_in(secret, shapes, mechanism.name, user)
+
+
 def server(mechanism: ScramMechanism = SCRAM_SHA_256, user: str = "user") -> ScramServer:
     known = {user: credential(mechanism=mechanism)}
-    return ScramServer(mechanism, known.get, NONCE)
+    return ScramServer(mechanism, known.get, NONCE, stand_in_of(mechanism))
 
 
 def test_the_exchange_of_rfc_7677() -> None:
@@ -102,6 +111,46 @@ def test_a_user_with_a_comma_and_an_equals_sign() -> None:
     answer = exchange.receive(b"n,,n=a=2Cb=3Dc,r=abc")
     exchange.receive(final_message("n=a=2Cb=3Dc,r=abc", answer, "pencil", SCRAM_SHA_256))
     assert exchange.user == "a,b=c"
+
+
+def with_salt(salt: bytes, iterations: int = 8192) -> ScramCredential:
+    return credential()._replace(salt=salt, iterations=iterations)
+
+
+KAFKAS_SALT = b"1f8k3mq0zj2x7c5v9b4n6l0w2e"
+
+
+@pytest.mark.parametrize("known", [with_salt(bytes(range(20))), with_salt(KAFKAS_SALT, 4096)])
+def test_an_unknown_user_is_answered_in_the_shape_of_known_ones(known: ScramCredential) -> None:
+    salts = set()
+    for number in range(200):
+        answer = stand_in_of(SCRAM_SHA_256, known)(f"nobody-{number}", False)
+        salt, iterations = answer
+        salts.add(salt)
+        assert iterations == known.iterations
+        assert shape_of(with_salt(salt, iterations)) == shape_of(known)
+    assert len(salts) == 200
+    assert stand_in_of(SCRAM_SHA_256, known, secret=b"other")("nobody-0", False)[0] not in salts
+    assert stand_in_of(SCRAM_SHA_512, known)("nobody-0", False)[0] not in salts
+
+
+def test_salts_as_of_kafkas_tools_have_their_lengths() -> None:
+    ask = stand_in_of(SCRAM_SHA_256, with_salt(KAFKAS_SALT))
+    lengths = Counter(len(ask(f"nobody-{number}", False)[0]) for number in range(1_000))
+    assert set(lengths) <= set(range(22, 27))
+    assert all(300 < lengths[length] < 700 for length in (25, 26))  # 130 bits are about 25.1 digits
+
+
+def test_shapes_are_as_frequent_as_among_known_users_and_stay_with_their_user() -> None:
+    few, many = with_salt(bytes(range(20)), 16_384), with_salt(bytes(range(20)), 4096)
+    names = [f"nobody-{number}" for number in range(2_000)]
+    ask = stand_in_of(SCRAM_SHA_256, few, *[many] * 9)
+    before = [ask(name, False) for name in names]
+    assert 120 < sum(iterations == 16_384 for _, iterations in before) < 280
+    with_one_more = stand_in_of(SCRAM_SHA_256, few, *[many] * 10)
+    after = [with_one_more(name, False) for name in names]
+    changed = sum(was != found for was, found in zip(before, after, strict=True))
+    assert changed < 60
 
 
 def test_an_unknown_user_is_told_the_same_salt_each_time_and_fails_at_the_end() -> None:

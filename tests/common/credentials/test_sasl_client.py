@@ -17,10 +17,14 @@ from common.credentials.scram import (
 )
 
 
+def about_unknown(user: str, is_token: bool) -> tuple[bytes, int]:
+    return b"salt", 4096
+
+
 def scram_server(mechanism: ScramMechanism, user: str) -> ScramServer:
     salted = salted_password(mechanism, "secret", b"salt", 4096)
     credential = credential_from(mechanism, salted, b"salt", 4096)
-    return ScramServer(mechanism, {user: credential}.get, "server")
+    return ScramServer(mechanism, {user: credential}.get, "server", about_unknown)
 
 
 @pytest.mark.parametrize("user", ["broker", "a,b=c", "grün"])

@@ -5,7 +5,12 @@ Each user for itself: with one change of a user refused, nothing of that user ch
 
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
-from broker.metadata.parts.scram import scram_record
+from broker.metadata.parts.scram import (
+    SECRET_BYTES,
+    SECRET_KEEPER,
+    scram_record,
+    secret_record,
+)
 from common.credentials.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
@@ -21,7 +26,10 @@ from common.kafka.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from common.kafka.protocol.records.metadata import RemoveUserScramCredentialRecord
+from common.kafka.protocol.records.metadata import (
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -46,8 +54,19 @@ def handle_alter_user_scram_credentials(
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         results.append(result)
+    records += missing_secret(view, records)
     validate_record_count(len(records))
     return Decision(AlterUserScramCredentialsResponse(results=results), records)
+
+
+def missing_secret(view: ClusterView, records: list[Message]) -> list[Message]:
+    """Return the record of the cluster's secret if it has none and has, or gets, a credential."""
+    has_some = bool(view.image.scram) or any(
+        isinstance(record, UserScramCredentialRecord) for record in records
+    )
+    if not has_some or SECRET_KEEPER in view.image.scram:
+        return []
+    return [secret_record(view.random.randbytes(SECRET_BYTES))]
 
 
 def _change(view: ClusterView, user: str, changes: list[Change]) -> list[Message]:
