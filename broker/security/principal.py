@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import re2
 
+from broker.model import shortened
+
 USER = "User"
 ANONYMOUS = "User:ANONYMOUS"
 MAX_SUBJECT_LENGTH = 4096
@@ -139,4 +141,4 @@ def principal_of_subject(subject: str, rules: list[MappingRule]) -> str:
         name = rule.apply(subject)
         if name is not None:
             return f"User:{name}"
-    raise ValueError(f"no rule of ssl.principal.mapping.rules matches {subject!r}")
+    raise ValueError(f"no rule of ssl.principal.mapping.rules matches {shortened(subject)}")

@@ -12,9 +12,10 @@ import logging
 import struct
 from typing import NamedTuple
 
+from broker.model import MAX_LOGGED_CHARACTERS, shortened
 from broker.security.sasl_session import SaslSession
 from broker.server.clock import Clock
-from broker.server.network.connection import Connection, FrameSink
+from broker.server.network.connection import MIN_FRAME_BYTES, Connection, FrameSink
 from broker.server.network.dispatch import close_malformed, encode
 from broker.server.network.later import Later, Making
 from broker.server.network.sending import Part
@@ -45,8 +46,8 @@ FAILURES = {
     "GSSAPI": "Authentication failed: Invalid Kerberos ticket",
 }
 """Other texts by mechanism; all say the same about every wrong login."""
-MAX_LOGGED_CHARACTERS = 200
-"""Of a user's name: what a client sends before authentication must not fill the log."""
+MAX_REASON_CHARACTERS = 1_000
+"""A reason has texts of a library, or a shortened one of a client: it must not fill the log."""
 _read_api_key = struct.Struct(">h").unpack_from
 
 
@@ -135,9 +136,11 @@ class AuthenticatingSink:
             return None
         answer = SaslHandshakeResponse(mechanisms=list(self._session.mechanisms))
         if is_enabled:
+            if self._session.takes_bare_tokens:
+                connection.min_frame_bytes = 0
             return encode(header, answer)
         answer.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        why = f"mechanism {request.mechanism!r} is not enabled"
+        why = f"mechanism {shortened(request.mechanism)} is not enabled"
         return self._refused(connection, encode(header, answer), why)
 
     def _authenticate(
@@ -160,13 +163,14 @@ class AuthenticatingSink:
             response.session_lifetime_ms = self._lifetime_ms()
         return encode(header, response)
 
-    def _bare_token(self, connection: Connection, token: bytes) -> list[Part] | None:
+    def _bare_token(self, connection: Connection, token: bytes) -> list[Part] | Making:
         """Answer a token that is a frame of its own, as after SaslHandshake v0 (KIP-43)."""
         try:
             answer = self._session.authenticate(token)
         except AuthenticationFailed as failed:
-            self._close(connection, str(failed))
-            return None
+            return self._refused(connection, [], str(failed))  # There is no answer that says it.
+        if not self._session.takes_bare_tokens:
+            connection.min_frame_bytes = MIN_FRAME_BYTES
         self._note(connection)
         return [struct.pack(">i", len(answer)) + answer]
 
@@ -212,5 +216,5 @@ class AuthenticatingSink:
             *connection.peer[:2],
             self._session.mechanism or "none",
             self._session.claimed_user[:MAX_LOGGED_CHARACTERS],
-            why,
+            why[:MAX_REASON_CHARACTERS],
         )

@@ -121,6 +121,7 @@ class Connection:
         "_unsent",
         "last_active",
         "max_frame_bytes",
+        "min_frame_bytes",
         "peer",
         "places",
         "state",
@@ -140,6 +141,8 @@ class Connection:
         self._socket = accepted
         self._sink = sink
         self.max_frame_bytes = max_frame_bytes
+        self.min_frame_bytes = MIN_FRAME_BYTES
+        """Less while frames are no requests."""
         self._partial: PartialFrame | None = None
         self._backlog: memoryview | None = None
         self._making: Place | None = None
@@ -215,7 +218,7 @@ class Connection:
         except OSError:  # reset, or lost: keep-alives are not answered
             count = 0
         size = count - 4
-        if MIN_FRAME_BYTES <= size <= self.max_frame_bytes and size == _read_size(shared)[0]:
+        if self.min_frame_bytes <= size <= self.max_frame_bytes and size == _read_size(shared)[0]:
             self._begin(shared[4:count])  # The most frequent case: one whole request.
         elif count:
             self._consume(shared[:count])
@@ -278,7 +281,7 @@ class Connection:
         self._backlog = memoryview(bytes(rest)) if rest.obj is self._buffers.shared.obj else rest
 
     def _is_size_allowed(self, size: int) -> bool:
-        if MIN_FRAME_BYTES <= size <= self.max_frame_bytes:
+        if self.min_frame_bytes <= size <= self.max_frame_bytes:
             return True
         log.warning("closed: frame size out of range size=%d client=%s", size, self.peer.host)
         self.close()

@@ -32,7 +32,10 @@ class Client:
         self.now = 0.0
         self.is_closed = False
         self.connection: Any = SimpleNamespace(
-            peer=Peer("127.0.0.1", "SASL"), max_frame_bytes=1000, close=self._close
+            peer=Peer("127.0.0.1", "SASL"),
+            max_frame_bytes=1000,
+            min_frame_bytes=8,
+            close=self._close,
         )
         loop: Any = SimpleNamespace(
             call_later=lambda seconds, call: self.later.append((seconds, call)),
@@ -135,8 +138,36 @@ def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
 def test_tokens_after_the_old_handshake_are_bare_frames() -> None:
     client = Client()
     client.ask(HANDSHAKE, 0)
+    assert client.connection.min_frame_bytes == 0
     assert client.send(RIGHT) == b"\0\0\0\0"
+    assert client.connection.min_frame_bytes == 8
     assert client.connection.peer.principal == "User:alice"
+
+
+def test_a_wrong_bare_token_closes_after_the_delay_without_an_answer() -> None:
+    client = Client()
+    client.ask(HANDSHAKE, 0)
+    steps = client.send(WRONG)
+    assert isinstance(next(steps), Later)
+    assert client.later.pop()[0] == 0.1
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    assert done.value.value == []
+    assert not client.is_closed
+    client.later.pop()[1]()
+    assert client.is_closed
+
+
+def test_what_a_stranger_sends_is_short_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="millstream.authentication"):
+        next(Client().ask(SaslHandshakeRequest(mechanism="\x01" * 32_000)))
+        user = b"\0" + b"\x01" * 4_000 + b"\0p"
+        next(Client().authenticate(user))
+        old = Client()
+        old.ask(HANDSHAKE, 0)
+        next(old.send(b"\xff" * 30_000))
+    assert len(caplog.messages) == 3
+    assert max(map(len, caplog.messages)) < 2_000
 
 
 @pytest.mark.parametrize(

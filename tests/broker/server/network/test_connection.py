@@ -131,6 +131,23 @@ def test_frames_of_every_size_arrive_whole_and_in_order(size: int) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("piece", [1, 3, 100])
+def test_a_frame_that_is_no_request_may_be_shorter(piece: int) -> None:
+    async def scenario() -> None:
+        async with connected() as (client, sink, connection):
+            connection.min_frame_bytes = 0
+            frames = [b"", b"\0a\0b", b"c", b""]
+            sent = b"".join(map(framed, frames))
+            for start in range(0, len(sent), piece):
+                await client.send(sent[start : start + piece])
+                await asyncio.sleep(0)
+            for frame in frames:
+                assert await client.receive() == frame
+            assert sink.frames == frames
+
+    run(scenario)
+
+
 def test_answers_leave_in_the_order_of_the_requests() -> None:
     async def scenario() -> None:
         async with connected() as (client, sink, _):
