@@ -17,6 +17,8 @@ from common.credentials.scram import (
     salted_password,
 )
 
+FIRST_VERSION_WITH_REQUESTER = 3
+"""Of CreateDelegationToken and DescribeDelegationToken: before, the requester is the owner."""
 MAX_CREDENTIALS = 1_000
 SALT_BYTES = 24
 

@@ -21,7 +21,7 @@ from broker.server.node import Node, Stop
 from common.kafka.protocol.framing import decode_response
 from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.processes.settings_files import PLAIN_MODULE, login_text
-from tests.fuzz.valid_requests import BROKER, CONTROLLER, TOKENS, TOPIC, World, before
+from tests.fuzz.valid_requests import BROKER, CONTROLLER, LOGGED_IN, TOKENS, TOPIC, World, before
 from tests.lib.quorum_nodes import free_ports
 
 
@@ -49,6 +49,7 @@ def combined_settings() -> dict[str, str]:
         "transaction.state.log.num.partitions": "2",
         "sasl.enabled.mechanisms": ",".join(TOKENS),
         "connection.failed.authentication.delay.ms": "0",
+        "delegation.token.secret.key": "fuzz-secret",
         "listener.name.users.plain.sasl.jaas.config": login_text(
             PLAIN_MODULE, user_alice="alice-secret"
         ),
@@ -110,7 +111,7 @@ class InProcessNode:
         self._listeners: dict[str, Listener] = {
             BROKER: broker.listeners._by_name["PLAINTEXT"],
             CONTROLLER: quorum._listeners._listeners["CONTROLLER"],
-            **dict.fromkeys(TOKENS, broker.listeners._by_name["USERS"]),
+            **dict.fromkeys((LOGGED_IN, *TOKENS), broker.listeners._by_name["USERS"]),
         }
         self.create_topic(TOPIC)
         self.world = World(

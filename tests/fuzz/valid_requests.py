@@ -6,6 +6,7 @@ behind the validation.
 """
 
 from collections.abc import Iterator
+from enum import Enum
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.framing import encode_request, request_class
 from common.kafka.protocol.layout import is_nullable, layout_of
 from common.kafka.protocol.message import Field, Message, Struct
+from common.kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from common.kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
-BROKER, CONTROLLER = "broker", "controller"
+BROKER, CONTROLLER, LOGGED_IN = "broker", "controller", "logged in"
 TOKENS: dict[str, bytes] = {
     "PLAIN": b"\0alice\0alice-secret",
     "SCRAM-SHA-256": b"n,,n=alice,r=nonce",
@@ -31,6 +33,7 @@ TOKENS: dict[str, bytes] = {
 APIS: dict[str, list[ApiKey]] = {
     BROKER: sorted(BROKER_APIS),
     CONTROLLER: sorted(CONTROLLER_APIS),
+    LOGGED_IN: sorted(BROKER_APIS - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}),
     **{
         each: [ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE]
         for each in TOKENS
@@ -44,12 +47,26 @@ OTHER_BROKER = 77
 """An unused node id: some requests in the name of the node itself stop it, as they should."""
 
 
+class Optional(Enum):
+    """What stands in the optional parts of a request: what may be null, and lists."""
+
+    TYPICAL = "as a typical client has it"
+    FILLED = "one of everything"
+    EMPTY = "nothing"
+
+
 class World(NamedTuple):
     """The objects of the node under test that requests name."""
 
     cluster_id: str
     topic_id: bytes
     log_dir: str
+    optional: Optional = Optional.TYPICAL
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether nothing optional is left out."""
+        return self.optional is Optional.FILLED
 
 
 class Recorded(NamedTuple):
@@ -93,6 +110,10 @@ STRINGS: dict[str, str | None] = {
     "entity_name": "somebody",
     "host": "127.0.0.1",
     "rack_id": "",
+    "principal_type": "User",
+    "principal_name": "alice",
+    "owner_principal_type": "User",
+    "owner_principal_name": "alice",
     "cursor": None,
 }
 NUMBERS: dict[str, int | float] = {
@@ -153,6 +174,8 @@ PER_API: dict[tuple[ApiKey, str], Any] = {
     (ApiKey.JOIN_GROUP, "name"): "range",
     (ApiKey.SASL_HANDSHAKE, "mechanism"): "PLAIN",
 }
+NOTHING: dict[str, Any] = {"string": "", "bytes": b"", "records": b"", "array": []}
+"""The emptiest value of what cannot be null."""
 REPLICA_ASSIGNMENTS = ("assignments", "replicas", "log_dirs", "cursor", "timeout_ms_")
 """Fields that stay empty: a value would contradict the other fields."""
 
@@ -179,6 +202,10 @@ def valid_request(key: ApiKey, version: int, world: World, listener: str) -> Mes
 
 def before(listener: str, frame: bytes) -> list[bytes]:
     """Return the frames that have to come first: a token comes after the choice of a mechanism."""
+    if listener == LOGGED_IN:
+        login = SaslAuthenticateRequest(auth_bytes=TOKENS["PLAIN"])
+        asked = Recorded(listener, ApiKey.SASL_AUTHENTICATE, 1, login).frame()
+        return [*before("PLAIN", asked), asked]
     if listener not in TOKENS or frame[:2] != ApiKey.SASL_AUTHENTICATE.to_bytes(2, "big"):
         return []
     chosen = SaslHandshakeRequest(mechanism=listener)
@@ -193,16 +220,18 @@ def _struct(struct: type[Struct], key: ApiKey, version: int, world: World) -> An
 
 
 def _value(field: Field, key: ApiKey, version: int, world: World) -> Any:
-    if field.name in REPLICA_ASSIGNMENTS:
+    if field.name in REPLICA_ASSIGNMENTS and world.optional is not Optional.FILLED:
         return None if is_nullable(field, version) else []
+    if world.optional is Optional.EMPTY and (is_nullable(field, version) or field.kind in NOTHING):
+        return None if is_nullable(field, version) else NOTHING[field.kind]
     if not isinstance(field.element or "", str):
-        if field.kind == "struct" and is_nullable(field, version):
+        if field.kind == "struct" and is_nullable(field, version) and not world.is_filled:
             return None
         one = _struct(field.element, key, version, world)  # type: ignore[arg-type]
     else:
         kind = str(field.element or field.kind)
         one = _plain(field.name, kind, key, world)
-        if one is None and not is_nullable(field, version):
+        if one is None and (world.is_filled or not is_nullable(field, version)):
             one = _plain("", kind, key, world)
     return [one] if field.kind == "array" else one
 

@@ -11,6 +11,7 @@ from broker.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, FEATURES_
 from broker.metadata.image import BrokerImage, MetadataImage, TopicImage
 from broker.metadata.parts.brokers import UNASSIGNED_DIRECTORY
 from broker.metadata.parts.configs import BROKER_RESOURCE, CLUSTER_DEFAULT, TOPIC_RESOURCE
+from broker.metadata.parts.delegation_tokens import TokenFinder
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.create_topics import CreatableTopicConfigs
@@ -131,6 +132,7 @@ class ClusterView:
         self.config = config
         self.random = random
         self.sessions = Sessions(config.session_timeout_ms, config.own_incarnation_id)
+        self.token_finder = TokenFinder()
 
     def is_active(self, broker_id: int) -> bool:
         """Return True if a broker may lead and be in an in-sync set."""

@@ -14,9 +14,14 @@ from broker.metadata.control.security.acls import filter_of
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.scram import SECRET_KEEPER
 from broker.security.acls import Acl, ResourcePattern
-from broker.security.delegation_tokens import DelegationToken, token_hmac
+from broker.security.delegation_tokens import (
+    FIRST_VERSION_WITH_REQUESTER,
+    DelegationToken,
+    token_hmac,
+)
 from broker.security.principal import ANONYMOUS
 from broker.server.network.dispatch import RequestContext
+from broker.server.network.later import Steps, each
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import decode_response, encode_request, response_class
@@ -107,8 +112,11 @@ def opened(context: RequestContext, response: EnvelopeResponse) -> Message:
 
 
 def described_tokens(
-    image: MetadataImage, secret_key: str, request: DescribeDelegationTokenRequest
-) -> DescribeDelegationTokenResponse:
+    image: MetadataImage,
+    secret_key: str,
+    request: DescribeDelegationTokenRequest,
+    api_version: int,
+) -> Steps[Message]:
     """Return the tokens of some owners and renewers; those of everybody for null."""
     owners = request.owners
     wanted = (
@@ -116,24 +124,34 @@ def described_tokens(
         if owners is None
         else {f"{owner.principal_type}:{owner.principal_name}" for owner in owners}
     )
-    return DescribeDelegationTokenResponse(
-        tokens=[
-            _described_token(token, secret_key)
-            for token in image.delegation_tokens.values()
-            if wanted is None or any(map(token.belongs_to, wanted))
-        ]
+    tokens = [
+        token
+        for token in image.delegation_tokens.values()
+        if wanted is None or any(map(token.belongs_to, wanted))
+    ]
+    described = yield from each(
+        tokens, lambda token: _described_token(token, secret_key, api_version)
     )
+    return DescribeDelegationTokenResponse(tokens=described)
 
 
-def _described_token(token: DelegationToken, secret_key: str) -> DescribedDelegationToken:
+def _described_token(
+    token: DelegationToken, secret_key: str, api_version: int
+) -> DescribedDelegationToken:
+    described = _described_by_owner(token, secret_key)
+    if api_version >= FIRST_VERSION_WITH_REQUESTER:
+        kind, _, name = token.requester.partition(":")
+        described.token_requester_principal_type = kind
+        described.token_requester_principal_name = name
+    return described
+
+
+def _described_by_owner(token: DelegationToken, secret_key: str) -> DescribedDelegationToken:
     owner_type, _, owner_name = token.owner.partition(":")
-    requester_type, _, requester_name = token.requester.partition(":")
     renewers = [renewer.partition(":") for renewer in token.renewers]
     return DescribedDelegationToken(
         principal_type=owner_type,
         principal_name=owner_name,
-        token_requester_principal_type=requester_type,
-        token_requester_principal_name=requester_name,
         issue_timestamp=token.issue_timestamp_ms,
         expiry_timestamp=token.expiry_timestamp_ms,
         max_timestamp=token.max_timestamp_ms,

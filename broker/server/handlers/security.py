@@ -60,14 +60,18 @@ class DescribeSecurity:
         """Return the credentials of the named users, or of all users."""
         return described_credentials(self._metadata.image, request)
 
-    def tokens(self, context: RequestContext, request: DescribeDelegationTokenRequest) -> Answer:
+    def tokens(
+        self, context: RequestContext, request: DescribeDelegationTokenRequest
+    ) -> Steps[Answer]:
         """Return the tokens of the named owners and renewers, of everybody for null.
 
         The check before the handler removes the tokens that the client may not see.
         """
         secret_key = self._config.security.tokens.secret_key
-        return token_refusal(self._config, context) or described_tokens(
-            self._metadata.image, secret_key, request
+        return token_refusal(self._config, context) or (
+            yield from described_tokens(
+                self._metadata.image, secret_key, request, context.api_version
+            )
         )
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from broker.metadata.control.security import delegation_tokens
 from broker.metadata.control.view import TokenConfig
 from broker.metadata.image import MetadataImage
+from broker.metadata.parts import delegation_tokens as found
 from broker.metadata.snapshot import snapshot_records
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
@@ -37,8 +39,8 @@ def enveloped(request: Message, version: int, user: str) -> EnvelopeRequest:
     return EnvelopeRequest(request_data=frame[4:], request_principal=principal)
 
 
-def ask(cluster: ControlledCluster, user: str, request: Message) -> Any:
-    version = 3 if isinstance(request, CreateDelegationTokenRequest) else 2
+def ask(cluster: ControlledCluster, user: str, request: Message, version: int = 0) -> Any:
+    version = version or (3 if isinstance(request, CreateDelegationTokenRequest) else 2)
     answer = cluster.ask(enveloped(request, version, user))
     assert answer.error_code == ErrorCode.NONE
     return decode_response(ApiKey(request.__api_key__), version, answer.response_data)[1]
@@ -157,3 +159,44 @@ def test_a_snapshot_has_the_tokens(cluster: ControlledCluster) -> None:
         image.replay(record)
     assert image == cluster.image
     assert len(image.delegation_tokens) == 1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_creates_a_token(cluster: ControlledCluster, version: int) -> None:
+    answer = ask(cluster, "ann", CreateDelegationTokenRequest(max_lifetime_ms=-1), version)
+    assert answer.error_code == ErrorCode.NONE
+    assert (answer.principal_name, len(answer.hmac)) == ("ann", 64)
+    assert answer.token_requester_principal_name == ("ann" if version > 2 else "")
+
+
+def test_a_user_makes_no_more_tokens_than_the_limit(
+    cluster: ControlledCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation_tokens, "MAX_TOKENS_PER_REQUESTER", 2)
+    first, _ = create(cluster), create(cluster)
+    renew(cluster, "ann", first.hmac)
+    assert create(cluster).error_code == ErrorCode.POLICY_VIOLATION
+    assert create(cluster, "bob").error_code == ErrorCode.NONE
+    assert expire(cluster, "ann", first.hmac).error_code == ErrorCode.NONE
+    assert create(cluster).error_code == ErrorCode.NONE
+
+
+def test_the_secret_of_a_token_is_computed_once_and_not_at_every_question(
+    cluster: ControlledCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = [create(cluster) for _ in range(20)]
+    computed: list[str] = []
+    original = found.token_hmac
+
+    def counted(secret_key: str, token_id: str) -> bytes:
+        computed.append(token_id)
+        return original(secret_key, token_id)
+
+    monkeypatch.setattr(found, "token_hmac", counted)
+    for token in tokens:
+        assert renew(cluster, "ann", token.hmac).error_code == ErrorCode.NONE
+        assert renew(cluster, "ann", b"another").error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert len(computed) == 20
+    assert expire(cluster, "ann", tokens[3].hmac).error_code == ErrorCode.NONE
+    answer = renew(cluster, "ann", tokens[3].hmac)
+    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND

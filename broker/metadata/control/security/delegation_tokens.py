@@ -3,14 +3,17 @@
 A broker forwards such a request in an Envelope, with the principal of its client: the requester.
 """
 
-import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.delegation_tokens import token_record
-from broker.security.delegation_tokens import DelegationToken, token_hmac
+from broker.security.delegation_tokens import (
+    FIRST_VERSION_WITH_REQUESTER,
+    DelegationToken,
+    token_hmac,
+)
 from broker.security.principal import USER
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.framing import UnsupportedVersion, decode_request, response_frame
@@ -33,6 +36,8 @@ from common.kafka.protocol.records.metadata import RemoveDelegationTokenRecord
 from common.kafka.protocol.wire import DecodeError
 
 MAX_RENEWERS = 1_000
+MAX_TOKENS_PER_REQUESTER = 1_000
+"""Kafka has no limit. A job needs one token, and every node keeps and looks through all of them."""
 INT64_MAX = 2**63 - 1
 
 
@@ -52,7 +57,13 @@ def handle_envelope(
         decision = handler(view, forwarded, f"{requester.type}:{requester.name}", moment)
     except KafkaError as error:
         decision = Decision(_response_of(forwarded)(error_code=error.code))
-    frame = response_frame(header, decision.response)
+    response = decision.response
+    if (
+        isinstance(response, CreateDelegationTokenResponse)
+        and header.api_version < FIRST_VERSION_WITH_REQUESTER
+    ):
+        response.token_requester_principal_type = response.token_requester_principal_name = ""
+    frame = response_frame(header, response)
     return Decision(EnvelopeResponse(response_data=frame), decision.records)
 
 
@@ -68,6 +79,8 @@ def _create(
     owner = requester
     if request.owner_principal_name:
         owner = f"{USER}:{request.owner_principal_name}"
+    if view.image.delegation_tokens.count_of(requester) >= MAX_TOKENS_PER_REQUESTER:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
     config, now_ms = view.config.tokens, moment.timestamp_ms
     lifetime_ms = config.max_lifetime_ms
     if request.max_lifetime_ms > 0:
@@ -141,10 +154,10 @@ def _secret_key(view: ClusterView) -> str:
 
 def _found(view: ClusterView, given: bytes) -> DelegationToken:
     secret_key = _secret_key(view)
-    for token in view.image.delegation_tokens.values():
-        if hmac.compare_digest(token_hmac(secret_key, token.token_id), bytes(given)):
-            return token
-    raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    token = view.token_finder.find(view.image.delegation_tokens, secret_key, bytes(given))
+    if token is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    return token
 
 
 def _refuse_expired(token: DelegationToken, moment: Moment) -> None:

@@ -178,7 +178,7 @@ class ControllerDispatcher:
     def _answer(self, context: RequestContext, message: Message) -> Steps[Message]:
         key = message.__api_key__
         if key in DESCRIBED:
-            return self._described(context, message)
+            return (yield from self._described(context, message))
         if isinstance(message, DescribeConfigsRequest):
             return (yield from self._parts.describe_configs(context, message))
         if isinstance(message, EnvelopeRequest):
@@ -195,7 +195,7 @@ class ControllerDispatcher:
         response: Message = yield answered
         return response
 
-    def _described(self, context: RequestContext, message: Message) -> Message:
+    def _described(self, context: RequestContext, message: Message) -> Steps[Message]:
         """Answer from the image of this node, as a broker does."""
         config, image = self._parts.config, self._parts.metadata.image
         if isinstance(message, DescribeClusterRequest):
@@ -205,8 +205,9 @@ class ControllerDispatcher:
         if isinstance(message, DescribeUserScramCredentialsRequest):
             return described_credentials(image, message)
         assert isinstance(message, DescribeDelegationTokenRequest), message
-        return token_refusal(config, context) or described_tokens(
-            image, config.security.tokens.secret_key, message
+        secret_key = config.security.tokens.secret_key
+        return token_refusal(config, context) or (
+            yield from described_tokens(image, secret_key, message, context.api_version)
         )
 
     def _answer_about_token(self, context: RequestContext, message: Message) -> Steps[Message]:
