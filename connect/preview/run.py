@@ -25,7 +25,7 @@ from connect.preview.way import Way
 from connect.worker.client_settings import CONSUMER_DEFAULTS
 from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import Reader
-from connect.worker.tasks.calling import Caller
+from connect.worker.tasks.thread import Caller
 from millstream.connect.connectors import SourceConnector
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from connect.preview.limits import Ended, Seen
 from connect.preview.way import Way
 from connect.worker.offset_store import Reader
 from connect.worker.tasks.boundaries import ConnectorBoundary, boundary_of
-from connect.worker.tasks.calling import Caller
+from connect.worker.tasks.thread import Caller
 from millstream.connect.connectors import SourceConnector, SourceTask
 from millstream.connect.errors import RetriableException
 

@@ -12,7 +12,7 @@ from connect.local_files import require_files
 from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import Reader
 from connect.worker.offsets.kafka_store import OffsetsWhenAsked
-from connect.worker.tasks.calling import Caller
+from connect.worker.tasks.thread import Caller
 from millstream.connect.config.types import class_name
 from millstream.connect.connectors import Connector, SinkConnector
 from millstream.connect.errors import ConnectException

@@ -1,4 +1,4 @@
-"""A source task that writes its records and their offsets in one transaction (KIP-618).
+"""The delivery of a source task in transactions of records and their offsets (KIP-618).
 
 A reader of committed records sees both or neither. When a task fails, is killed or is fenced, the
 records that it had not committed are written again, once. Offsets are written last, right before
@@ -20,13 +20,18 @@ from connect.worker.tasks.source import (
     ANY_PARTITION,
     NOW,
     Message,
+    Sender,
     SourceParts,
-    SourceWork,
     key_of,
 )
-from connect.worker.tasks.thread import TaskCounts, TaskThread
+from connect.worker.tasks.thread import TaskThread
 from connect.worker.transactions import begin_transactions, insist
-from millstream.connect.connectors import RecordMetadata, SourceOffset, SourcePartition
+from millstream.connect.connectors import (
+    RecordMetadata,
+    SourceOffset,
+    SourcePartition,
+    TransactionContext,
+)
 from millstream.connect.data.records import SourceRecord
 from millstream.connect.errors import ConnectException
 
@@ -56,21 +61,21 @@ class Transactions:
     offsets: TopicOffsets
 
 
-class ExactlyOnceWork(SourceWork):
-    """Owns the open transaction. All methods run in the task's thread, as in `SourceWork`."""
+class ExactlyOnce:
+    """Owns the open transaction. All methods run in the task's thread."""
 
     def __init__(
-        self,
-        thread: TaskThread,
-        parts: SourceParts,
-        counts: TaskCounts,
-        transactions: Transactions,
+        self, thread: TaskThread, parts: SourceParts, sender: Sender, transactions: Transactions
     ) -> None:
-        super().__init__(thread, parts, counts)
+        boundary = transactions.boundary
+        self.transaction_context: TransactionContext | None = (
+            boundary if isinstance(boundary, ConnectorBoundary) else None
+        )
+        self._thread = thread
+        self._parts = parts
+        self._sender = sender
         self._transactions = transactions
-        self._boundary = transactions.boundary
-        if isinstance(self._boundary, ConnectorBoundary):
-            self._transaction_context = self._boundary
+        self._boundary = boundary
         self._is_open = False
         self._is_aborting = False
         self._offsets: dict[str, tuple[SourcePartition, SourceOffset]] = {}
@@ -82,7 +87,7 @@ class ExactlyOnceWork(SourceWork):
 
     # --- its life ---
 
-    def _make_producer(self) -> Producer:
+    def make_producer(self) -> Producer:
         client, task = self._parts.producer, self._thread.task
         producer = begin_transactions(client, self._transactions.transactional_id, self._may_try)
         # After a long wait this producer may have fenced a newer task: then it must not write.
@@ -93,65 +98,62 @@ class ExactlyOnceWork(SourceWork):
     def _may_try(self) -> bool:
         return not self._thread.is_left
 
-    def go_on(self) -> None:
+    def begin(self) -> None:
         self._boundary.begin(now_ms())
-        self._run()
-        self._end_with(self._boundary.at_end())
 
-    def _before_hold(self) -> None:
+    def pause(self) -> None:
         # The brokers abort a transaction that stays open for too long, and fence its producer.
         self._end_with(self._boundary.at_end())
 
-    def _after_hold(self) -> None:
-        self._boundary.begin(now_ms())
+    def finish(self, *, is_failed: bool) -> None:
+        if not is_failed:
+            self._end_with(self._boundary.at_end())
 
-    def _give_up(self) -> None:
-        if self._is_open and self._producer is not None:
+    def give_up(self) -> None:
+        if self._is_open:
             self._is_aborting = True
             try:
-                self._producer.abort_transaction(_ABORT_SECONDS)
+                self._sender.producer.abort_transaction(_ABORT_SECONDS)
             except KafkaException as error:
                 # The next producer with this transactional id ends the transaction.
                 log.info("transaction is left open task=%s error=%s", self._thread.task, error)
 
     # --- records ---
 
-    def _hand_on(self, message: Message, polled: SourceRecord) -> None:
+    def send(self, message: Message, polled: SourceRecord) -> None:
         if message[0] == self._transactions.offsets.topic:
             raise ConnectException(
                 "Source tasks may not produce to their own offsets topics when exactly-once "
                 "support is enabled"
             )
         self._open()
-        self._produce(message, partial(self._stored, polled))
+        self._sender.produce(message, partial(self._stored, polled))
         if polled.source_partition is not None and polled.source_offset is not None:
             partition = polled.source_partition
             self._offsets[key_of(partition)] = (partition, polled.source_offset)
-        if self._tells_records:
+        if self._sender.tells_records:
             self._handed_on.append(polled)
         self._end_with(self._boundary.after_record(polled))
 
-    def _dropped(self, polled: SourceRecord) -> None:
-        if self._tells_records:
+    def leave_out(self, polled: SourceRecord) -> None:
+        if self._sender.tells_records:
             self._outcomes.append((polled, None))
         self._end_with(self._boundary.after_record(polled))
 
     def _stored(self, record: SourceRecord, error: Any, message: Any) -> None:
         if error is not None:
             if not self._is_aborting:
-                self._send_error = self._send_error or KafkaException(error)
+                self._sender.fail(KafkaException(error))
             return
-        metadata = self._count_stored(message)
+        metadata = self._sender.count_stored(message)
         if metadata is not None:
             self._outcomes.append((record, metadata))
 
     # --- transactions ---
 
-    def _serve(self) -> None:
-        assert self._producer is not None
-        self._producer.poll(0)
-        self._remind_of_topics()
-        self._raise_send_error()
+    def serve(self) -> None:
+        self._sender.serve()
+        self._sender.require_no_error()
         self._end_with(self._boundary.after_batch(now_ms()))
 
     def _end_with(self, ending: Ending | None) -> None:
@@ -161,11 +163,10 @@ class ExactlyOnceWork(SourceWork):
             self._commit()
 
     def _open(self) -> None:
-        assert self._producer is not None
         if self._is_open:
             return
         try:
-            self._producer.begin_transaction()
+            self._sender.producer.begin_transaction()
         except KafkaException as error:
             raise ConnectException(f"a transaction cannot be begun: {error}") from error
         self._is_open = True
@@ -175,12 +176,11 @@ class ExactlyOnceWork(SourceWork):
         if not self._is_open:
             log.warning("nothing is there to be aborted task=%s", self._thread.task)
             return
-        assert self._producer is not None
         log.info("transaction is aborted as asked task=%s", self._thread.task)
         self._is_aborting = True
         try:
             what = f"Failed to abort a transaction of task {self._thread.task}"
-            insist(what, self._producer.abort_transaction, self._may_try)
+            insist(what, self._sender.producer.abort_transaction, self._may_try)
         finally:
             self._is_aborting = False
         self._is_open = False
@@ -191,23 +191,25 @@ class ExactlyOnceWork(SourceWork):
     def _commit(self) -> None:
         """Commit records and offsets together. Raises ConnectException; then neither counts."""
         if not self._is_open and not self._offsets and not self._outcomes:
-            self._tell_task_if_due()
+            # The task hears from time to time even when there are no new records.
+            if now_ms() >= self._sender.next_commit_ms:
+                self._sender.commit()
             return
         try:
-            self._raise_send_error()
+            self._sender.require_no_error()
             self._write_offsets()
             if self._is_open:
                 self._commit_transaction()
         except ConnectException:
-            self.counts.offset_commit_failure_total += 1
+            self._sender.counts.offset_commit_failure_total += 1
             raise
-        self.counts.offset_commit_completion_total += 1
+        self._sender.counts.offset_commit_completion_total += 1
         outcomes, self._outcomes = self._outcomes, []
         self._tell_offsets()
         self._handed_on.clear()
         for record, metadata in outcomes:
-            self._commit_record(record, metadata)
-        self._tell_task()
+            self._sender.commit_record(record, metadata)
+        self._sender.commit()
 
     def _tell_offsets(self) -> None:
         if self._offsets:
@@ -223,22 +225,16 @@ class ExactlyOnceWork(SourceWork):
         offsets, connector = self._transactions.offsets, self._thread.task.connector
         for key, value in offsets.records(connector, list(self._offsets.values())):
             message = (offsets.topic, value, key, ANY_PARTITION, NOW, None)
-            self._produce(message, self._offset_stored)
+            self._sender.produce(message, self._offset_stored)
 
     def _offset_stored(self, error: Any, message: Any) -> None:
         del message
         if error is not None and not self._is_aborting:
-            self._send_error = self._send_error or KafkaException(error)
+            self._sender.fail(KafkaException(error))
 
     def _commit_transaction(self) -> None:
-        assert self._producer is not None
         if self._thread.is_left:
             raise ConnectException("the task was left behind")
         what = f"Failed to flush offsets and/or records for task {self._thread.task}"
-        insist(what, self._producer.commit_transaction, self._may_try)
+        insist(what, self._sender.producer.commit_transaction, self._may_try)
         self._is_open = False
-
-    def _tell_task_if_due(self) -> None:
-        """Call the task's `commit` from time to time even when there are no new records."""
-        if now_ms() >= self._next_commit_ms:
-            self._tell_task()

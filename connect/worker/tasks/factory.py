@@ -17,12 +17,12 @@ from connect.worker.client_settings import (
 from connect.worker.environment import Environment, filled
 from connect.worker.offsets.kafka_store import own_offsets
 from connect.worker.record_plugins import converters_of, stages_of
-from connect.worker.tasks.at_least_once import AtLeastOnceWork
+from connect.worker.tasks.at_least_once import AtLeastOnce
 from connect.worker.tasks.boundaries import boundary_of
-from connect.worker.tasks.exactly_once import ExactlyOnceWork, TopicOffsets, Transactions
+from connect.worker.tasks.exactly_once import ExactlyOnce, TopicOffsets, Transactions
 from connect.worker.tasks.reporting import SinkReport, SourceReport
 from connect.worker.tasks.sink import SinkParts, SinkWork
-from connect.worker.tasks.source import SourceParts, SourceWork
+from connect.worker.tasks.source import Sender, SourceParts, SourceWork
 from connect.worker.tasks.steps import Steps
 from connect.worker.tasks.subscription import Subscription
 from connect.worker.tasks.thread import TaskCounts, TaskThread, Work
@@ -96,13 +96,23 @@ def _source(
         own_offsets=own,
     )
     if not is_exactly_once:
-        return AtLeastOnceWork(thread, parts, counts)
+        return source_work(thread, parts, counts, None)
     transactions = Transactions(
         transactional_id(settings, name),
         boundary_of(config, parts.flush_interval_ms),
         cast("TopicOffsets", offsets),
     )
-    return ExactlyOnceWork(thread, parts, counts, transactions)
+    return source_work(thread, parts, counts, transactions)
+
+
+def source_work(
+    thread: TaskThread, parts: SourceParts, counts: TaskCounts, transactions: Transactions | None
+) -> SourceWork:
+    """Return the work of a source task: exactly once with transactions, else at least once."""
+    sender = Sender(thread, parts, counts)
+    if transactions is None:
+        return SourceWork(thread, parts, sender, AtLeastOnce(thread, parts, sender))
+    return SourceWork(thread, parts, sender, ExactlyOnce(thread, parts, sender, transactions))
 
 
 def _sink(

@@ -1,13 +1,13 @@
 """The loop of a source task: poll, transform, convert, send.
 
-`at_least_once_task` and `exactly_once_task` complete it: they decide when offsets are written.
+Its `Delivery`, in `at_least_once` or `exactly_once`, decides when offsets are written. Both send
+through the task's `Sender`.
 """
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException, Producer
 
@@ -63,26 +63,156 @@ class SourceParts:
     """The same object as `offsets` when the connector has its own offset topic, else None."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Context:
     """The worker's side of `SourceTaskContext`."""
 
-    def __init__(
-        self, configs: Mapping[str, str], reader: Reader, transactions: TransactionContext | None
-    ) -> None:
-        self.configs = configs
-        self.offset_storage_reader = reader
-        self.transaction_context = transactions
+    configs: Mapping[str, str]
+    offset_storage_reader: Reader
+    transaction_context: TransactionContext | None
 
 
-class SourceWork(ABC):
-    """Polling, converting and producing for all source tasks. All of it lives in one thread.
+class Sender:
+    """Owns the producer of a source task, and tells the task what became of its records.
 
-    The two subclasses, at least once and exactly once, differ in when they write offsets: they
-    implement the methods of the last section.
+    All methods run in the task's thread.
     """
 
     def __init__(self, thread: TaskThread, parts: SourceParts, counts: TaskCounts) -> None:
         self.counts = counts
+        self.error: Exception | None = None
+        """Why a record could not be stored; the task fails with it."""
+        self.next_commit_ms = 0
+        self.tells_records = type(parts.task).commit_record is not SourceTask.commit_record
+        self._thread = thread
+        self._parts = parts
+        self._producer: Producer | None = None
+        self._topics_seen: set[str] = set()
+        """The topics whose use was reported since the last reminder."""
+        self._next_reminder_ms = 0
+
+    def start(self, producer: Producer) -> None:
+        self._producer = producer
+
+    def close(self) -> None:
+        """Drop what is not sent."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+    @property
+    def producer(self) -> Producer:
+        assert self._producer is not None, "the sender is not started"
+        return self._producer
+
+    def produce(self, message: Message, delivered: Callable[[Any, Any], None]) -> None:
+        """Hand a message to the producer; wait while its queue is full. Raises ConnectException."""
+        topic, value, key, partition, timestamp_ms, headers = message
+        while True:
+            if self._thread.is_left:
+                raise ConnectException("the task was left behind")
+            try:
+                # Positional: keyword arguments double the cost of this call. The None after the
+                # callback stands for the callback's other name.
+                self.producer.produce(
+                    topic, value, key, partition, delivered, None, timestamp_ms, headers
+                )
+            except BufferError:
+                # The queue is full: the brokers are slower than the source, or unreachable.
+                self.producer.poll(_FULL_WAIT_SECONDS)
+                if self._thread.control.is_stopping:
+                    raise ConnectException("stopped while records could not be sent") from None
+                continue
+            except (KafkaException, ValueError, TypeError) as error:
+                raise ConnectException("Unrecoverable exception trying to send") from error
+            return
+
+    def serve(self) -> None:
+        """Process delivery reports. Topics in use are reported once a second."""
+        self.producer.poll(0)
+        if now_ms() >= self._next_reminder_ms:
+            self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
+            self._topics_seen.clear()
+
+    def fail(self, error: Exception) -> None:
+        """Keep the first error, for `require_no_error`."""
+        self.error = self.error or error
+
+    def require_no_error(self) -> None:
+        """Raises ConnectException if a record could not be stored."""
+        if self.error is not None:
+            raise ConnectException(
+                "Unrecoverable exception from producer send callback"
+            ) from self.error
+
+    def count_stored(self, message: Any) -> RecordMetadata | None:
+        """Count a stored record; return its position if the task has a `commit_record`."""
+        self.counts.source_record_write_total += 1
+        topic = message.topic()
+        if topic not in self._topics_seen:
+            self._topics_seen.add(topic)
+            self._thread.topic_used(topic)
+        if not self.tells_records:
+            return None
+        _, timestamp = message.timestamp()
+        return RecordMetadata(topic, message.partition(), message.offset(), timestamp)
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        """Call the task's `commit_record`, if it has one."""
+        if self.tells_records:
+            self._tell("commit_record", self._parts.task.commit_record, record, metadata)
+
+    def commit(self) -> None:
+        """Call the task's `commit`, and begin the next interval."""
+        self.next_commit_ms = now_ms() + self._parts.flush_interval_ms
+        self._tell("commit", self._parts.task.commit)
+
+    def _tell(self, name: str, method: Callable[..., Any], *what: Any) -> None:
+        try:
+            self._thread.caller(method, *what)
+        # As in Kafka Connect, an error in these methods is logged and ignored.
+        except Exception as error:  # noqa: BLE001
+            trace = self._thread.concealing.trace(error)
+            log.error("%s raised task=%s\n%s", name, self._thread.task, trace)
+
+
+class Delivery(Protocol):
+    """Decides when offsets are written. All methods run in the task's thread."""
+
+    transaction_context: TransactionContext | None
+
+    def make_producer(self) -> Producer:
+        """Return the producer, ready to send. Raises ConnectException."""
+
+    def begin(self) -> None:
+        """Begin, or go on after a pause."""
+
+    def send(self, message: Message, polled: SourceRecord) -> None:
+        """Pass a converted record to the sender."""
+
+    def leave_out(self, polled: SourceRecord) -> None:
+        """Note that a record is left out."""
+
+    def serve(self) -> None:
+        """Process delivery reports, and write offsets when it is time."""
+
+    def pause(self) -> None:
+        """Prepare for a pause, which may be long."""
+
+    def finish(self, *, is_failed: bool) -> None:
+        """Write the offsets of the stored records: the task stops, or it has failed."""
+
+    def give_up(self) -> None:
+        """Drop uncommitted records; called after the task has stopped."""
+
+
+class SourceWork:
+    """Polls a source task, converts its records and passes them to its delivery. In one thread."""
+
+    def __init__(
+        self, thread: TaskThread, parts: SourceParts, sender: Sender, delivery: Delivery
+    ) -> None:
+        self.counts = sender.counts
         self._thread = thread
         self._control = thread.control
         # A request to resume may come before the first look at the control: report it as well.
@@ -90,27 +220,23 @@ class SourceWork(ABC):
         self._call = thread.caller
         self._parts = parts
         self._task = parts.task
-        self._producer: Producer | None = None
-        self._send_error: Exception | None = None
+        self._sender = sender
+        self._delivery = delivery
         self._is_started = False
         self._is_stopped = False
-        self._tells_records = type(parts.task).commit_record is not SourceTask.commit_record
         self._keeps_bytes = (
             type(parts.converters.key) is ByteArrayConverter
             and type(parts.converters.value) is ByteArrayConverter
         )
-        self._next_commit_ms = 0
-        self._topics_seen: set[str] = set()
-        """The topics whose use was reported since the last reminder."""
-        self._next_reminder_ms = 0
-        self._transaction_context: TransactionContext | None = None
 
     # --- its life ---
 
     def begin(self) -> str:
         reader = Reader(self._parts.offsets, self._thread.task.connector)
-        self._task.context = _Context(self._parts.config, reader, self._transaction_context)
-        self._producer = self._make_producer()
+        self._task.context = _Context(
+            self._parts.config, reader, self._delivery.transaction_context
+        )
+        self._sender.start(self._delivery.make_producer())
         if self._parts.own_offsets is not None:
             self._parts.own_offsets.start()
         self._is_started = True
@@ -119,28 +245,39 @@ class SourceWork(ABC):
         self.counts.own_metrics = OwnMetrics(
             self._thread.task, self._task.metrics, self._thread.concealing
         )
-        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+        self._sender.next_commit_ms = now_ms() + self._parts.flush_interval_ms
         return type(self._task).version()
 
+    def go_on(self) -> None:
+        """Run until the task is to stop, and write the last offsets."""
+        try:
+            self._delivery.begin()
+            self._run()
+        except BaseException:
+            self._delivery.finish(is_failed=True)
+            raise
+        self._delivery.finish(is_failed=False)
+
     def _run(self) -> None:
-        """Poll, send and serve until the task is to stop."""
         while not self._control.is_stopping:
             if self._control.is_paused or self._is_held:
                 self._hold()
                 continue
-            self._raise_send_error()
+            self._sender.require_no_error()
             records = self._poll()
             self._thread.take_note(self._task.note())
-            if records:
-                self._send(records)
-            self._serve()
+            for record in records:
+                if self._sender.error is not None:
+                    self._sender.require_no_error()
+                self._send(record)
+            self._delivery.serve()
 
     def end(self) -> None:
-        self._stop_task()
-        self._give_up()
-        if self._producer is not None:
-            self._producer.purge()
-            self._producer = None
+        if self._is_started and not self._is_stopped:
+            self._is_stopped = True
+            self._call(self._task.stop)
+        self._delivery.give_up()
+        self._sender.close()
         for stage in self._parts.stages:
             stage.transformation.close()
         if self._parts.own_offsets is not None:
@@ -151,22 +288,17 @@ class SourceWork(ABC):
             self._is_stopped = True
             self._call.from_outside(self._task.stop)
 
-    def _stop_task(self) -> None:
-        if self._is_started and not self._is_stopped:
-            self._is_stopped = True
-            self._call(self._task.stop)
-
     def _hold(self) -> None:
-        self._before_hold()
+        self._delivery.pause()
         if not self._is_held:
             self._is_held = True
             self._thread.held(True)
         while self._control.is_paused and not self._control.wait(_HELD_WAIT_MS):
-            self._serve()
+            self._delivery.serve()
         if not self._control.is_stopping:
             self._is_held = False
             self._thread.held(False)
-        self._after_hold()
+        self._delivery.begin()
 
     # --- records ---
 
@@ -184,25 +316,18 @@ class SourceWork(ABC):
         self.counts.source_record_poll_total += len(records)
         return records
 
-    def _send(self, records: list[SourceRecord]) -> None:
-        for record in records:
-            if self._send_error is not None:
-                self._raise_send_error()
-            self._send_one(record)
-
-    def _send_one(self, polled: SourceRecord) -> None:
-        parts, record = self._parts, polled
+    def _send(self, polled: SourceRecord) -> None:
+        parts, message = self._parts, None
+        record: Any = polled
         if parts.stages:
             record = parts.steps.transform(parts.stages, polled, polled)
-            if record is None or record is SKIPPED:
-                self._dropped(polled)
-                return
-        message = self._converted(record, polled)
+        if record is not None and record is not SKIPPED:
+            message = self._converted(record, polled)
         if message is None:
-            self._dropped(polled)
+            self._delivery.leave_out(polled)
             return
         parts.topics.ensure(record.topic)
-        self._hand_on(message, polled)
+        self._delivery.send(message, polled)
 
     def _converted(self, record: SourceRecord, polled: SourceRecord) -> Message | None:
         """Return the message for the producer, None when the record is left out."""
@@ -274,102 +399,6 @@ class SourceWork(ABC):
             (each.key, convert(record.topic, each.key, each.schema, each.value))
             for each in record.headers
         ]
-
-    def _produce(self, message: Message, delivered: Callable[[Any, Any], None]) -> None:
-        assert self._producer is not None
-        topic, value, key, partition, timestamp_ms, headers = message
-        while True:
-            if self._thread.is_left:
-                raise ConnectException("the task was left behind")
-            try:
-                # Positional: keyword arguments double the cost of this call. The None after the
-                # callback stands for the callback's other name.
-                self._producer.produce(
-                    topic, value, key, partition, delivered, None, timestamp_ms, headers
-                )
-            except BufferError:
-                # The queue is full: the brokers are slower than the source, or unreachable.
-                self._producer.poll(_FULL_WAIT_SECONDS)
-                if self._control.is_stopping:
-                    raise ConnectException("stopped while records could not be sent") from None
-                continue
-            except (KafkaException, ValueError, TypeError) as error:
-                raise ConnectException("Unrecoverable exception trying to send") from error
-            return
-
-    # --- delivery reports ---
-
-    def _count_stored(self, message: Any) -> RecordMetadata | None:
-        """Count a stored record; return its position if the task has a `commit_record`."""
-        self.counts.source_record_write_total += 1
-        topic = message.topic()
-        if topic not in self._topics_seen:
-            self._topics_seen.add(topic)
-            self._thread.topic_used(topic)
-        if not self._tells_records:
-            return None
-        _, timestamp = message.timestamp()
-        return RecordMetadata(topic, message.partition(), message.offset(), timestamp)
-
-    def _commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        if not self._tells_records:
-            return
-        try:
-            self._call(self._task.commit_record, record, metadata)
-        # As in Kafka Connect, an error in the task's `commit_record` is logged and ignored.
-        except Exception as error:  # noqa: BLE001
-            trace = self._thread.concealing.trace(error)
-            log.error("commit_record raised task=%s\n%s", self._thread.task, trace)
-
-    def _raise_send_error(self) -> None:
-        if self._send_error is not None:
-            raise ConnectException(
-                "Unrecoverable exception from producer send callback"
-            ) from self._send_error
-
-    def _remind_of_topics(self) -> None:
-        if now_ms() >= self._next_reminder_ms:
-            self._next_reminder_ms = now_ms() + _TOPIC_REMINDER_MS
-            self._topics_seen.clear()
-
-    def _tell_task(self) -> None:
-        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
-        try:
-            self._call(self._task.commit)
-        # Logged and ignored, as for `commit_record`.
-        except Exception as error:  # noqa: BLE001
-            trace = self._thread.concealing.trace(error)
-            log.error("commit raised task=%s\n%s", self._thread.task, trace)
-
-    # --- to be implemented by the two subclasses ---
-
-    @abstractmethod
-    def go_on(self) -> None:
-        """Run the task, and write the offsets of the stored records at its end."""
-
-    @abstractmethod
-    def _make_producer(self) -> Producer: ...
-
-    @abstractmethod
-    def _hand_on(self, message: Message, polled: SourceRecord) -> None:
-        """Pass a converted record to the producer."""
-
-    @abstractmethod
-    def _dropped(self, polled: SourceRecord) -> None:
-        """Note that a record is left out."""
-
-    @abstractmethod
-    def _serve(self) -> None:
-        """Process delivery reports, and write offsets when it is time."""
-
-    def _before_hold(self) -> None:  # noqa: B027
-        """Prepare for a pause."""
-
-    def _after_hold(self) -> None:  # noqa: B027
-        """Resume after a pause; also called when the task stops while it is paused."""
-
-    def _give_up(self) -> None:  # noqa: B027
-        """Drop uncommitted records; called after the task has stopped."""
 
 
 def key_of(partition: SourcePartition) -> str:

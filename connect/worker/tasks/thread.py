@@ -1,21 +1,23 @@
 """The thread of one task: it starts, pauses and ends the task, and reports to the worker."""
 
+import asyncio
+import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from connect.definitions.concealing import NOTHING
 from connect.errors.tolerance import ErrorCounts
 from connect.herder.names import TaskId
-from connect.worker.tasks.calling import Caller
 from connect.worker.tasks.departures import Member
 from millstream.connect.connectors import TaskMetric
 
 log = logging.getLogger(__name__)
 
 _STOP_GRACE_SECONDS: Final = 1.0
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -115,6 +117,48 @@ class Listener(Protocol):
 
     def require_current(self, thread: "TaskThread") -> None:
         """Read the configurations to their end. Raises ConnectException if the task must stop."""
+
+
+class Caller:
+    """Calls methods of connectors and tasks, plain or async, in their own thread.
+
+    It owns the event loop of that thread, which the first call of an async method creates.
+
+    All methods but `from_outside` are called in that thread.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __call__(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a method and return its result."""
+        given = method(*arguments)
+        if given is None or not inspect.isawaitable(given):
+            return given
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(_awaited(given))
+
+    def from_outside(self, method: Callable[[], Any]) -> None:
+        """Call a method while the thread runs another one; does not wait for the call."""
+        given = method()
+        loop = self._loop
+        if inspect.iscoroutine(given):
+            if loop is None or not loop.is_running():
+                given.close()
+                return
+            asyncio.run_coroutine_threadsafe(given, loop)
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+        self._loop = None
+
+
+async def _awaited(given: Awaitable[_T]) -> _T:
+    return await given
 
 
 class TaskThread(threading.Thread):

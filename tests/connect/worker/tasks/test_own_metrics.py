@@ -8,7 +8,7 @@ import pytest
 
 from connect.definitions.concealing import NOTHING
 from connect.herder.names import TaskId
-from connect.worker.tasks.at_least_once import AtLeastOnceWork
+from connect.worker.tasks.factory import source_work
 from connect.worker.tasks.own_metrics import OwnMetrics
 from connect.worker.tasks.thread import Control, TaskCounts
 from millstream.connect import SourceTask
@@ -42,7 +42,7 @@ def test_who_asks_before_the_task_has_begun_is_told_nothing() -> None:
         concealing=NOTHING,
         task=SimpleNamespace(connector="counts"),
     )
-    work = AtLeastOnceWork(thread, parts, counts)
+    work = source_work(thread, parts, counts, None)
     assert list(counts.own_metrics()) == []
     work.begin()
     assert list(counts.own_metrics()) == [TaskMetric("figure", {}, 5)]

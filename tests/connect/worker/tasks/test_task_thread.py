@@ -11,8 +11,8 @@ import pytest
 
 from connect.definitions.concealing import Concealing
 from connect.herder.names import TaskId
-from connect.worker.tasks.at_least_once import AtLeastOnceWork
 from connect.worker.tasks.departures import Member
+from connect.worker.tasks.factory import source_work
 from connect.worker.tasks.sink import SinkWork
 from connect.worker.tasks.thread import Control, TaskCounts, TaskThread
 from millstream.connect.connectors import SourceTask
@@ -120,7 +120,7 @@ def test_a_source_that_began_paused_tells_that_it_goes_on_though_it_never_looked
     thread = thread_that_began_paused(told)
     converters = SimpleNamespace(key=None, value=None)
     parts: Any = SimpleNamespace(task=Source(), converters=converters)
-    work = AtLeastOnceWork(thread, parts, TaskCounts("source"))
+    work = source_work(thread, parts, TaskCounts("source"), None)
     thread.control.pause(False)
     with pytest.raises(_HeldError):
         work._run()
