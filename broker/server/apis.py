@@ -82,7 +82,8 @@ def _forward(b: Broker) -> Handler:
 def _metadata(b: Broker) -> Handler:
     from broker.server.handlers.topics.metadata import Metadata
 
-    return Metadata(b.config, b.metadata, b.auto_topics, b.departures).handle
+    creations = b.quotas.creations
+    return Metadata(b.config, b.metadata, b.auto_topics, b.departures, creations).handle
 
 
 def _describe_topic_partitions(b: Broker) -> Handler:
@@ -223,7 +224,7 @@ def _share_group_heartbeat(b: Broker) -> Handler:
 def _streams_group_heartbeat(b: Broker) -> Handler:
     from broker.server.handlers.groups.members import StreamsGroupHeartbeats
 
-    return StreamsGroupHeartbeats(b.groups, b.internal_topics, b.guard).handle
+    return StreamsGroupHeartbeats(b.groups, b.internal_topics, b.quotas.creations, b.guard).handle
 
 
 def _describe_groups(api_key: ApiKey, b: Broker) -> Handler:

@@ -42,9 +42,12 @@ class InternalTopics:
         self._errors: OrderedDict[str, tuple[str, int]] = OrderedDict()
         """By topic, the error and when it is forgotten."""
 
-    def create(self, topics: Iterable[InternalTopic], errors_for_ms: int) -> None:
-        """Ask the controller for topics, unless it has been asked and has not answered yet."""
-        wanted = [topic for topic in topics if topic.name not in self._under_way]
+    def not_under_way(self, topics: Iterable[InternalTopic]) -> list[InternalTopic]:
+        """Return the topics for which the controller is not just being asked."""
+        return [topic for topic in topics if topic.name not in self._under_way]
+
+    def create(self, wanted: list[InternalTopic], errors_for_ms: int) -> None:
+        """Ask the controller for topics that are not under way."""
         if not wanted:
             return
         names = [topic.name for topic in wanted]

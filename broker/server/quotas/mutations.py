@@ -7,9 +7,10 @@ that the controller refuses give their tokens back. The broker that a client is 
 a client of several brokers has a bucket at each.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
+from broker.quotas.accounts import Accounts
 from broker.quotas.token_bucket import TokenBucket
 from broker.server.network.dispatch import Answer, Handler, RequestContext
 from broker.server.network.later import Steps
@@ -57,6 +58,47 @@ class Limited(NamedTuple):
     key: Callable[[Any], Any]
     """Returns the name of an item; a deleted topic may have only an id."""
     new_response: Callable[[], Any]
+
+
+class Creations:
+    """The tokens of topics that a request creates besides: Metadata, and a streams group's member.
+
+    A topic without a token is not created; the client asks for it again.
+    """
+
+    def __init__(self, accounts: Accounts, now_ms: Callable[[], int]) -> None:
+        self._accounts = accounts
+        self._now_ms = now_ms
+
+    def take(self, context: RequestContext, wanted: Mapping[str, int]) -> list[str]:
+        """Take the tokens of topics, by their partitions, and return those that have them."""
+        bucket = self._bucket_of(context)
+        if bucket is None:
+            return list(wanted)
+        taken = []
+        for name, count in wanted.items():
+            if bucket.excess_ms(self._now_ms()):
+                break
+            bucket.record(count, self._now_ms())
+            taken.append(name)
+        return taken
+
+    def give_back(self, context: RequestContext, count: int) -> None:
+        """Give back the tokens of partitions that were not created."""
+        bucket = self._bucket_of(context)
+        if bucket is not None:
+            bucket.record(-count, self._now_ms())
+
+    def _bucket_of(self, context: RequestContext) -> TokenBucket | None:
+        if self._accounts.is_empty:
+            return None
+        user = context.connection.peer.principal.partition(":")[2]
+        account = self._accounts.of(user, context.header.client_id or "", self._now_ms())
+        if account.mutations is None:
+            return None
+        bucket = account.mutations.used
+        assert isinstance(bucket, TokenBucket), account.mutations.key
+        return bucket
 
 
 class Mutations:

@@ -12,6 +12,7 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import Dispatcher, Handler
 from broker.server.network.turns import Turns
 from broker.server.quotas.metering import Metering
+from broker.server.quotas.mutations import Creations
 
 
 class RatesOfListener:
@@ -43,6 +44,7 @@ class Quotas:
         self._now = now
         self._metering: Metering | None = None
         self.accounts = Accounts(config.quotas.windows, config.quotas.mutation_windows)
+        self.creations = Creations(self.accounts, self.now_ms)
         self.connections = ConnectionRates(config.quotas.windows, config.replication.listener_name)
         self.change(config.quotas)
 

@@ -34,6 +34,7 @@ from broker.server.coordinators.parts import MAX_ENTRIES_AT_ONCE
 from broker.server.coordinators.shards import AskedShard
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
+from broker.server.quotas.mutations import Creations
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -170,9 +171,14 @@ class StreamsGroupHeartbeats:
     """
 
     def __init__(
-        self, groups: Groups, internal_topics: InternalTopics, guard: Guard | None
+        self,
+        groups: Groups,
+        internal_topics: InternalTopics,
+        creations: Creations,
+        guard: Guard | None,
     ) -> None:
         self._groups = groups
+        self._creations = creations
         self._internal_topics = internal_topics
         self._guard = guard
 
@@ -196,7 +202,14 @@ class StreamsGroupHeartbeats:
         if denied:
             add_detail(response, f"; Unauthorized to CREATE on topics {', '.join(denied)}.")
             return
-        self._internal_topics.create(topics, INTERVALS_OF_ERRORS * response.heartbeat_interval_ms)
+        wanted = self._internal_topics.not_under_way(topics)
+        affordable = set(
+            self._creations.take(context, {topic.name: topic.partition_count for topic in wanted})
+        )
+        if len(affordable) < len(wanted):
+            add_detail(response, "; Creation waits for the quota controller_mutation_rate.")
+        wanted = [topic for topic in wanted if topic.name in affordable]
+        self._internal_topics.create(wanted, INTERVALS_OF_ERRORS * response.heartbeat_interval_ms)
         errors = self._internal_topics.errors_of(topic.name for topic in topics)
         if errors:
             told = [f"{name} ({text})" for name, text in list(errors.items())[:TOLD_ERRORS]]

@@ -19,6 +19,7 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.cluster.request_entries import distinct
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import ITEMS_PER_STEP, Steps, each
+from broker.server.quotas.mutations import Creations
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.metadata import (
     MetadataRequest,
@@ -46,8 +47,10 @@ class Metadata:
         metadata: ClusterMetadata,
         auto_topics: AutoTopics,
         departures: Departures,
+        creations: Creations,
     ) -> None:
         self._config = config
+        self._creations = creations
         self._metadata = metadata
         self._auto_topics = auto_topics
         self._departures = departures
@@ -77,8 +80,17 @@ class Metadata:
         if not unknown:
             find = partial(self._find, wanted, {})
             return (yield from self._describe_known(context, request, find))
-        refused = yield from self._auto_topics.ensure(unknown)
+        refused = yield from self._create(context, unknown)
         return (yield from self._respond(context, request, self._find(wanted, refused)))
+
+    def _create(self, context: RequestContext, unknown: list[str]) -> Steps[dict[str, ErrorCode]]:
+        """Create topics as far as the client's quota goes; return the errors of the others."""
+        count = self._config.partition_count
+        creatable = self._creations.take(context, dict.fromkeys(unknown, count))
+        refused = yield from self._auto_topics.ensure(creatable)
+        self._creations.give_back(context, count * len(refused))
+        left = unknown[len(creatable) :]
+        return refused | dict.fromkeys(left, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _all_topics(self) -> Iterable[TopicImage]:
         # A copy, because the topics may change between two steps.

@@ -36,7 +36,7 @@ class Survivor:
         metadata: Any = SimpleNamespace(image=self.image, cluster_id="c", leader_id=2)
         self.waits = MetadataWaits(self.loop)
         self.departures = Departures(replica.clock, metadata, self.waits)
-        self.handler = Metadata(replica.config, metadata, Any, self.departures)
+        self.handler = Metadata(replica.config, metadata, Any, self.departures, Any)
         for broker_id in alive:
             self.change_broker(broker_id, ALIVE)
 

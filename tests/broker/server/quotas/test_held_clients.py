@@ -181,6 +181,19 @@ def test_changes_of_the_metadata_are_refused_above_the_quota(broker: LocalBroker
         assert deleted.throttle_time_ms > 0
 
 
+def test_topics_that_are_created_on_the_way_are_counted(broker: LocalBroker) -> None:
+    limit(broker, "auto", "controller_mutation_rate=2")  # a full bucket has 22
+    topics = [MetadataRequestTopic(name=f"auto-{number}") for number in range(100)]
+    with Client(broker.bootstrap_servers, "auto") as client:
+        created: set[str | None] = set()
+        for _ in range(3):
+            answer = client.ask(ApiKey.METADATA, 9, MetadataRequest(topics=topics))
+            codes = {topic.error_code for topic in answer.topics}
+            assert codes == {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            created |= {topic.name for topic in answer.topics if not topic.error_code}
+        assert 22 <= len(created) < 40
+
+
 def test_topics_that_are_refused_cost_nothing(broker: LocalBroker) -> None:
     limit(broker, "r", "controller_mutation_rate=1")
     topics = [CreatableTopic(name="no/name", num_partitions=1_000, replication_factor=1)]
