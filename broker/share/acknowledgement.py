@@ -16,6 +16,10 @@ from typing import NamedTuple, Protocol
 from broker.share.in_flight import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, RecordState
 from common.kafka.errors import ErrorCode, KafkaError
 
+MAX_ACKNOWLEDGE_TYPES = 10_000
+"""Of one partition in a request. A group locks at most 4,000 records of a partition unless
+`group.share.max.partition.max.record.locks` says more; each type takes some microseconds."""
+
 
 class AcknowledgeType(IntEnum):
     """See the module."""
@@ -58,6 +62,7 @@ def validate_batches(batches: Sequence[Batch], *, may_renew: bool) -> None:
     As in Kafka, a batch may begin with the last record of the one before it only if that one
     renews it; else the record has just been acknowledged: INVALID_RECORD_STATE.
     """
+    _validate_count(batches)
     previous, is_renewed = -1, True
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
@@ -79,6 +84,11 @@ def validate_batches(batches: Sequence[Batch], *, may_renew: bool) -> None:
             if kind == AcknowledgeType.RENEW and not may_renew:
                 raise _invalid("A renewal in a request that is not marked as such")
         previous, is_renewed = last, types[-1] == AcknowledgeType.RENEW
+
+
+def _validate_count(batches: Sequence[Batch]) -> None:
+    if sum(len(batch.acknowledge_types) for batch in batches) > MAX_ACKNOWLEDGE_TYPES:
+        raise _invalid(f"More than {MAX_ACKNOWLEDGE_TYPES} acknowledge types for a partition")
 
 
 def _invalid(message: str) -> KafkaError:

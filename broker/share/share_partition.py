@@ -205,6 +205,7 @@ class SharePartition:
         Records below the start offset are final, and ignored. Either everything is changed, or
         nothing, with INVALID_RECORD_STATE or INVALID_REQUEST.
         """
+        acknowledged = [each for each in acknowledged if each.end_offset > self.start_offset]
         for each in acknowledged:
             self._validate(member_id, each, policy)
         changed: list[Run] = []
@@ -219,8 +220,6 @@ class SharePartition:
 
     def _validate(self, member_id: str, each: Acknowledgement, policy: SharePolicy) -> None:
         start, end, kind = each
-        if end <= self.start_offset:
-            return
         if not self._in_flight.runs:
             raise _invalid_state(f"The records {start} to {end - 1} are not in flight")
         if end > self.end_offset:

@@ -16,6 +16,8 @@ from broker.share.session import PartitionKey, SessionKey
 from common.kafka.errors import ErrorCode, KafkaError
 
 PARTITIONS_PER_STEP = 16
+TYPES_PER_STEP = 1_000
+"""A step ends when it has begun with so many acknowledgements, or partitions."""
 
 Batches = dict[PartitionKey, Sequence[Batch]]
 Results = dict[PartitionKey, KafkaError | None]
@@ -54,12 +56,16 @@ class Acknowledging:
 
         Partitions of topics that are `denied` to the member are refused.
         """
-        for number, (key, of_partition) in enumerate(self._batches.items(), 1):
+        partitions = types = 0
+        for key, of_partition in self._batches.items():
             try:
                 self._begin(key, of_partition, is_denied=key[0] in denied)
             except KafkaError as error:
                 self._results[key] = error
-            if not number % PARTITIONS_PER_STEP:
+            partitions += 1
+            types += sum(len(batch.acknowledge_types) for batch in of_partition)
+            if partitions >= PARTITIONS_PER_STEP or types >= TYPES_PER_STEP:
+                partitions = types = 0
                 yield None
 
     def _begin(self, key: PartitionKey, batches: Sequence[Batch], *, is_denied: bool) -> None:

@@ -2,7 +2,12 @@
 
 import pytest
 
-from broker.share.acknowledgement import Acknowledgement, acknowledgements, validate_batches
+from broker.share.acknowledgement import (
+    MAX_ACKNOWLEDGE_TYPES,
+    Acknowledgement,
+    acknowledgements,
+    validate_batches,
+)
 from broker.share.acquisition import Demand, LogBatch, SharePolicy
 from broker.share.share_partition import SharePartition
 from common.kafka.errors import ErrorCode, KafkaError
@@ -26,6 +31,8 @@ def batch(first: int, last: int, *types: int) -> AcknowledgementBatch:
         [batch(0, 1, 4)],
         [batch(-5, -2, 1)],
         [batch(0, 2**63 - 1, 1, 1)],
+        [batch(0, MAX_ACKNOWLEDGE_TYPES, *[1, 2] * (MAX_ACKNOWLEDGE_TYPES // 2), 1)],
+        [batch(number, number, 1) for number in range(MAX_ACKNOWLEDGE_TYPES + 1)],
     ],
 )
 def test_invalid_batches_are_refused(batches: list[AcknowledgementBatch]):
