@@ -73,7 +73,7 @@ class Accepted(NamedTuple):
     unpacked_bytes: int
 
 
-def append_as_leader(  # noqa: PLR0913, PLR0917 - one call for each append, without an object for it
+def append_as_leader(
     log: LocalLog,
     records: BytesLike,
     leader_epoch: int,

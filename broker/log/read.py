@@ -38,7 +38,7 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int
 
 
-def read(  # noqa: PLR0913 - the last three are choices with a usual answer
+def read(
     log: LocalLog,
     offset: int,
     max_bytes: int,

@@ -47,7 +47,7 @@ class BatchFields:
     delete_horizon_ms: int | None = None
 
 
-def build_batch(  # noqa: PLR0913 - every argument is one field of the batch, named by the caller
+def build_batch(
     records: Sequence[NewRecord],
     *,
     base_offset: int = 0,

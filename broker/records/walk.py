@@ -103,7 +103,7 @@ def walk_in_steps(
     return Walked(min(deltas), max(deltas), is_consecutive, is_complete)
 
 
-def _walk_each(  # noqa: C901, PLR0912, PLR0915 - one loop without calls is what makes it fast
+def _walk_each(  # noqa: C901 - one loop without calls is what makes it fast
     data: BytesLike | mmap, position: int, indexes: range, deltas: set[int]
 ) -> tuple[int, bool]:
     """Read records one by one; return their end, and True if their offset deltas are `indexes`.

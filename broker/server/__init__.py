@@ -19,6 +19,7 @@ The rooms, each of which knows only those below it (an import contract in pyproj
     authorization what a request may do, checked before its handler (only with an authorizer)
     quotas        what a client may use: requests are measured, and delayed or refused
     telemetry     the metrics that clients push
+    peers         requests to other brokers
     settings      the settings of topics, brokers and groups: described, checked, changed
     cluster       this broker's registration, the view of the other brokers that clients get, and
                   requests to the controller

@@ -28,8 +28,6 @@ from broker.server.cluster.lifecycle import Lifecycle
 from broker.server.cluster.metadata_quorum import MetadataWaits
 from broker.server.coordinators.end_offsets import EndOffsets
 from broker.server.coordinators.groups import Groups
-from broker.server.coordinators.marker_sender import MarkerSenderParts
-from broker.server.coordinators.peers import Peers, PeersParts
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardParts
 from broker.server.coordinators.share_state_calls import ShareStateCalls
@@ -37,7 +35,6 @@ from broker.server.coordinators.share_states import ShareStates
 from broker.server.coordinators.transaction_verifier import (
     TransactionVerifier,
     VerifierConfig,
-    VerifierParts,
 )
 from broker.server.coordinators.transactions import Transactions
 from broker.server.login.node_tls import TO_BROKERS
@@ -46,6 +43,7 @@ from broker.server.network.client_connection import ClientConnection, client_set
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.listeners import Listeners
+from broker.server.peers import Peers
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
 from broker.server.replication.isr_requests import IsrRequests
@@ -61,7 +59,7 @@ from broker.server.share.admission import Admission
 from broker.server.share.led_share_partition import LedParts
 from broker.server.share.share_metrics import ShareMetrics
 from broker.server.share.share_partitions import SharePartitions, ShareSettings, has_share_groups
-from broker.server.share.state_persister import PersisterParts, StatePersister
+from broker.server.share.state_persister import StatePersister
 from broker.server.storage.cleaner import Cleaner
 from broker.server.storage.failures import StorageFailures
 from broker.server.storage.flusher import Flusher
@@ -115,28 +113,36 @@ class Broker:
         self._make_partitions(loop)
         self._make_replication(loop)
         self._make_background_work(loop)
-        shard_parts = ShardParts(
-            loop, clock, quorum, self.partitions, lambda: self.spared(), self.rights_of
+        self._make_coordinators(loop, random_source)
+        self._make_shares(loop)
+
+    def _make_coordinators(self, loop: asyncio.AbstractEventLoop, random_source: Random) -> None:
+        config, quorum = self.config, self.metadata
+        parts = ShardParts(
+            loop, self.clock, quorum, self.partitions, lambda: self.spared(), self.rights_of
         )
-        self.share_states = ShareStates(shard_parts, config.share_state, self.failures)
+        self.share_states = ShareStates(parts, config.share_state, self.failures)
         self.producer_ids = ProducerIds(
             config.node_id, broker_epoch=lambda: self.lifecycle.epoch, ask=self.ask
         )
-        settings, listener_name = (
-            client_settings(config, config.security.to_brokers, self.tls.of(TO_BROKERS)),
-            config.replication.listener_name,
-        )
+        settings = client_settings(config, config.security.to_brokers, self.tls.of(TO_BROKERS))
 
-        def connect(address: tuple[str, int]) -> ClientConnection:
-            return ClientConnection(loop, address, settings)
+        def new_peers() -> Peers:
+            return Peers(
+                loop,
+                quorum,
+                lambda address: ClientConnection(loop, address, settings),
+                config.replication.listener_name,
+            )
 
-        self.peers = Peers(PeersParts(loop, quorum, connect, listener_name))
-        self.share_state_calls = ShareStateCalls(loop, clock, quorum, self.peers)
+        self.peers = new_peers()
+        self.verifier_peers = new_peers()
+        self.persister_peers = new_peers()
+        self.share_state_calls = ShareStateCalls(loop, self.clock, quorum, self.peers)
         self.end_offsets = EndOffsets(quorum, self.peers)
-        self.groups = Groups(shard_parts, config.group, random_source, self.share_state_calls)
-        markers = MarkerSenderParts(loop, quorum, connect, listener_name, settings.retry_backoff_ms)
+        self.groups = Groups(parts, config.group, random_source, self.share_state_calls)
         self.verifier = TransactionVerifier(
-            VerifierParts(loop, quorum, connect, listener_name),
+            self.verifier_peers,
             self.partitions,
             VerifierConfig(
                 config.verifies_transactions,
@@ -145,21 +151,20 @@ class Broker:
             ),
         )
         self.transactions = Transactions(
-            shard_parts, config.transaction, self.producer_ids, markers
+            parts, config.transaction, self.producer_ids, new_peers, settings.retry_backoff_ms
         )
-        self._make_shares(PersisterParts(loop, clock, quorum, connect, listener_name))
 
     def rights_of(self, context: RequestContext) -> TopicRights:
         """Return which topics the sender of a request may describe."""
         return EVERY_TOPIC if self.guard is None else self.guard.topic_rights(context)
 
-    def _make_shares(self, parts: PersisterParts) -> None:
+    def _make_shares(self, loop: asyncio.AbstractEventLoop) -> None:
         self.share_settings = ShareSettings(self.config.share_leader, self.metadata)
         self.share_admission = Admission(self.metadata, self.guard)
-        self.share_persister = StatePersister(parts)
+        self.share_persister = StatePersister(self.clock, self.persister_peers)
         self.shares = SharePartitions(
             LedParts(
-                parts.loop,
+                loop,
                 self.clock,
                 self.share_persister,
                 self.parked_share_fetches,
@@ -327,8 +332,8 @@ class Broker:
                 self.partitions.on_brokers_changed()
                 self.replica_fetchers.on_brokers_changed(iter(self.partitions))
                 self.transactions.sender.on_brokers_changed()
-                self.verifier.on_brokers_changed()
-                self.share_persister.on_brokers_changed()
+                self.verifier_peers.on_brokers_changed()
+                self.persister_peers.on_brokers_changed()
                 self.peers.on_brokers_changed()
             if delta.changed_configs:
                 self.share_settings.forget()
@@ -427,8 +432,9 @@ class Broker:
         self.share_state_calls.stop()
         self.peers.stop()
         self.transactions.stop()
-        self.verifier.stop()
+        self.verifier_peers.stop()
         self.shares.stop()
         self.share_persister.stop()
+        self.persister_peers.stop()
         self.telemetry.stop()
         self.listeners.close_connections()

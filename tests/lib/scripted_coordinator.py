@@ -8,8 +8,8 @@ from broker.metadata.topic_names import TRANSACTION_STATE
 from broker.server.coordinators.transaction_verifier import (
     TransactionVerifier,
     VerifierConfig,
-    VerifierParts,
 )
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -44,8 +44,8 @@ class ScriptedCoordinator:
         self, loop: Any, image: MetadataImage, partitions: Any, *, is_enabled: bool = True
     ) -> TransactionVerifier:
         metadata: Any = SimpleNamespace(image=image)
-        parts = VerifierParts(loop, metadata, self.connect, "PLAINTEXT")
-        return TransactionVerifier(parts, partitions, VerifierConfig(is_enabled, 20, 100))
+        peers = Peers(loop, metadata, self.connect, "PLAINTEXT")
+        return TransactionVerifier(peers, partitions, VerifierConfig(is_enabled, 20, 100))
 
     @property
     def transactions(self) -> list[AddPartitionsToTxnTransaction]:

@@ -31,10 +31,11 @@ from typing import Any, cast
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.model import TopicPartition
 from broker.server.network.later import Later
+from broker.server.peers import Peers
 from broker.server.share.led_share_partition import LedParts, LedSharePartition, LedState
 from broker.server.share.share_metrics import ShareMetrics
 from broker.server.share.share_partitions import SharePartitions
-from broker.server.share.state_persister import PersisterParts, StatePersister
+from broker.server.share.state_persister import StatePersister
 from broker.share.acknowledgement import Acknowledgement, AcknowledgeType
 from broker.share.acquisition import Acquired, Demand, LogBatch, SharePolicy
 from broker.share.group_settings import Reset, ShareGroupSettings
@@ -124,9 +125,9 @@ class ShareWorld:
         loop = cast(Any, VirtualLoop(self.scheduler))
         clock = VirtualClock(self.scheduler)
         persister = StatePersister(
-            PersisterParts(
+            clock,
+            Peers(
                 loop,
-                clock,
                 cast(Any, SimpleNamespace(image=self.coordinators.image)),
                 self.coordinators.connect,
                 LISTENER,

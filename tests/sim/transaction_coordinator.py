@@ -13,7 +13,8 @@ from typing import Any
 from broker.coordinator.output import CoordinatorRecord, Instant, Output, ShardContext
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.coordinator.transaction.shard import TransactionShard
-from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
+from broker.server.coordinators.marker_sender import MarkerSender
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from tests.lib.logs import last_of
 from tests.sim.transaction_network import OnAnswer
@@ -52,14 +53,15 @@ class Coordinator:
         self.log = log
         self.is_dead = False
         self.waiting: list[tuple[int, Output]] = []
-        parts: Any = MarkerSenderParts(
-            Loop(simulation.scheduler),
-            simulation.data,
-            simulation.data.connect,
-            "INTERNAL",
+        loop: Any = Loop(simulation.scheduler)
+        data = simulation.data
+        self.sender = MarkerSender(
+            data,
+            lambda: Peers(loop, data, data.connect, "INTERNAL"),
             20,
+            lambda number: epoch,
+            self._on_written,
         )
-        self.sender = MarkerSender(parts, lambda number: epoch, self._on_written)
         self.shard = TransactionShard(
             simulation.config,
             take_producer_id=simulation.take_producer_id,

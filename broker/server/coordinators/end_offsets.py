@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from broker.metadata.image import NO_LEADER
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.peers import Peers
 from broker.server.network.later import Later
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -18,13 +18,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import NamedTuple
 
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.metadata.image import NO_LEADER
 from broker.model import TopicPartition
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.network.client_connection import ClientConnection
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.array_limits import REPLICAS_OF_A_BROKER
 from common.kafka.protocol.message import Message
@@ -47,17 +46,6 @@ MAX_BACKOFF_MS = 1_000
 OnWritten = Callable[[int, SendMarkers, Iterable[TopicPartition]], None]
 
 
-class MarkerSenderParts(NamedTuple):
-    """The objects that the sender works with."""
-
-    loop: asyncio.AbstractEventLoop
-    metadata: ClusterMetadata
-    connect: Callable[[tuple[str, int]], ClientConnection]
-    listener_name: str
-    """The listener by which brokers reach each other."""
-    retry_backoff_ms: int
-
-
 class _Sending:
     """The markers of one effect of a shard; compared by identity."""
 
@@ -75,10 +63,11 @@ Entries = dict[_Sending, list[TopicPartition]]
 class _Leader:
     """One broker that gets markers. Invariant: at most one request is under way."""
 
-    __slots__ = ("connection", "queued", "under_way")
+    __slots__ = ("broker_id", "peers", "queued", "under_way")
 
-    def __init__(self, connection: ClientConnection) -> None:
-        self.connection = connection
+    def __init__(self, broker_id: int, peers: Peers) -> None:
+        self.broker_id = broker_id
+        self.peers = peers
         self.queued: Entries = {}
         self.under_way: Entries | None = None
 
@@ -95,15 +84,21 @@ class _Leader:
 
 
 class MarkerSender:
-    """See the module."""
+    """Writes the markers of this broker's transaction shards to the leaders of the partitions."""
 
     def __init__(
         self,
-        parts: MarkerSenderParts,
+        metadata: ClusterMetadata,
+        new_peers: Callable[[], Peers],
+        retry_backoff_ms: int,
         coordinator_epoch: Callable[[int], int],
         on_written: OnWritten,
     ) -> None:
-        self._parts = parts
+        self._metadata = metadata
+        self._peers = {False: new_peers(), True: new_peers()}
+        """The connections, and those for the markers of slow partitions."""
+        self._loop = self._peers[False].loop
+        self._retry_backoff_ms = retry_backoff_ms
         self._coordinator_epoch = coordinator_epoch
         self._on_written = on_written
         self._leaders: dict[tuple[int, bool], _Leader] = {}
@@ -114,7 +109,7 @@ class MarkerSender:
         """The markers of each shard, which are dropped when the shard is unloaded."""
         self._flushing: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
-        self._backoff_ms = parts.retry_backoff_ms
+        self._backoff_ms = retry_backoff_ms
         self._is_stopped = False
 
     def send(self, shard_number: int, markers: SendMarkers) -> None:
@@ -134,20 +129,21 @@ class MarkerSender:
 
     def on_metadata_change(self) -> None:
         """Try again soon: a partition may have another leader."""
-        if self._retry is not None and self._backoff_ms > self._parts.retry_backoff_ms:
+        if self._retry is not None and self._backoff_ms > self._retry_backoff_ms:
             self._retry.cancel()
             self._retry = None
-            self._backoff_ms = self._parts.retry_backoff_ms
+            self._backoff_ms = self._retry_backoff_ms
             self._try_later({})
 
     def on_brokers_changed(self) -> None:
         """Stop waiting for answers of brokers that are gone, or that have another address."""
+        for peers in self._peers.values():
+            peers.on_brokers_changed()
         for lane, leader in list(self._leaders.items()):
-            if self._address_of(lane[0]) != leader.connection.address:
+            if leader.peers.address_of(leader.broker_id) is None:
                 del self._leaders[lane]
-                leader.connection.close()
                 self._assign(leader.queued)
-                self._try_later(leader.under_way or {})
+                leader.queued = {}
 
     def stop(self) -> None:
         """Stop all timers and connections."""
@@ -155,8 +151,8 @@ class MarkerSender:
         for handle in (self._flushing, self._retry):
             if handle is not None:
                 handle.cancel()
-        for leader in self._leaders.values():
-            leader.connection.close()
+        for peers in self._peers.values():
+            peers.stop()
 
     # --- where each partition is ---
 
@@ -172,12 +168,12 @@ class MarkerSender:
                 self._slow.difference_update(gone)
                 self._done(sending, gone)
         if self._flushing is None and not self._is_stopped:
-            self._flushing = self._parts.loop.call_soon(self._flush)
+            self._flushing = self._loop.call_soon(self._flush)
 
     def _queue(
         self, sending: _Sending, partition: TopicPartition, gone: list[TopicPartition]
     ) -> None:
-        topic = self._parts.metadata.image.topics.by_name.get(partition.topic)
+        topic = self._metadata.image.topics.by_name.get(partition.topic)
         image = None if topic is None else topic.partitions.get(partition.partition)
         if image is None:
             gone.append(partition)
@@ -192,17 +188,11 @@ class MarkerSender:
     def _leader(self, broker_id: int, is_slow: bool) -> _Leader | None:
         leader = self._leaders.get((broker_id, is_slow))
         if leader is None:
-            address = self._address_of(broker_id)
-            if address is None:
+            peers = self._peers[is_slow]
+            if peers.address_of(broker_id) is None:
                 return None
-            leader = self._leaders[broker_id, is_slow] = _Leader(self._parts.connect(address))
+            leader = self._leaders[broker_id, is_slow] = _Leader(broker_id, peers)
         return leader
-
-    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
-        broker = self._parts.metadata.image.brokers.get(broker_id)
-        if broker is None or broker.is_fenced:
-            return None
-        return broker.endpoints.get(self._parts.listener_name)
 
     # --- asking ---
 
@@ -218,7 +208,8 @@ class MarkerSender:
         request = WriteTxnMarkersRequest(
             markers=[self._marker(sending, wanted) for sending, wanted in entries.items()]
         )
-        leader.connection.ask(
+        leader.peers.ask(
+            leader.broker_id,
             request,
             WRITE_TXN_MARKERS_VERSION,
             REQUEST_TIMEOUT_MS,
@@ -259,7 +250,7 @@ class MarkerSender:
         self._ask(leader)
 
     def _done(self, sending: _Sending, partitions: list[TopicPartition]) -> None:
-        self._backoff_ms = self._parts.retry_backoff_ms
+        self._backoff_ms = self._retry_backoff_ms
         if not self._is_open(sending):
             return
         sending.missing_count -= len(partitions)
@@ -280,7 +271,7 @@ class MarkerSender:
             if self._is_open(sending):
                 self._waiting.setdefault(sending, []).extend(partitions)
         if self._waiting and self._retry is None and not self._is_stopped:
-            self._retry = self._parts.loop.call_later(self._backoff_ms / 1000, self._try_again)
+            self._retry = self._loop.call_later(self._backoff_ms / 1000, self._try_again)
             self._backoff_ms = min(2 * self._backoff_ms, MAX_BACKOFF_MS)
 
     def _try_again(self) -> None:

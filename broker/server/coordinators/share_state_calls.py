@@ -20,9 +20,9 @@ from broker.coordinator.share_state.state import NO_EPOCH, UNINITIALIZED, ShareP
 from broker.metadata.topic_names import SHARE_GROUP_STATE
 from broker.server.clock import Clock
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.peers import Peers
 from broker.server.coordinators.share_states import coordinator_key
 from broker.server.network.later import Later
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages import (

@@ -10,7 +10,6 @@ Each coordinator gets one request at a time, with the questions that wait: one q
 transactional id, the others follow in later requests.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -18,10 +17,8 @@ from typing import NamedTuple
 from broker.log.producers.verification import NO_GUARD
 from broker.metadata.topic_names import TRANSACTION_STATE
 from broker.model import TopicPartition
-from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.coordinators.broker_connections import BrokerConnections
-from broker.server.network.client_connection import ClientConnection
 from broker.server.network.later import Later, Steps
+from broker.server.peers import Batches, Peers
 from broker.server.replication.partitions import Partitions
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.array_limits import PARTITIONS_OF_A_CLIENT
@@ -68,18 +65,8 @@ Verified = dict[TopicPartition, int | ErrorCode]
 """The guard to append with, or the refusal."""
 
 
-class VerifierParts(NamedTuple):
-    """The objects that the verifier works with."""
-
-    loop: asyncio.AbstractEventLoop
-    metadata: ClusterMetadata
-    connect: Callable[[tuple[str, int]], ClientConnection]
-    listener_name: str
-    """The listener by which brokers reach each other."""
-
-
 class VerifierConfig(NamedTuple):
-    """Its settings."""
+    """How appends of transactions are verified."""
 
     is_enabled: bool
     """transaction.partition.verification.enable; adding partitions cannot be disabled."""
@@ -89,7 +76,7 @@ class VerifierConfig(NamedTuple):
     """add.partitions.to.txn.retry.backoff.max.ms: the time for all attempts together."""
 
 
-class _Question:
+class Verification:
     """The question of one append."""
 
     __slots__ = ("mode", "on_codes", "partitions", "producer")
@@ -106,10 +93,18 @@ class _Question:
         self.partitions = partitions
         self.on_codes = on_codes
 
-    def refuse(self, code: ErrorCode) -> None:
-        self.on_codes(dict.fromkeys(self.partitions, code))
+    @property
+    def key(self) -> str:
+        """The transactional id."""
+        return self.producer.transactional_id
+
+    @property
+    def size(self) -> int:
+        """The number of partitions."""
+        return len(self.partitions)
 
     def transaction(self) -> AddPartitionsToTxnTransaction:
+        """Return the question as the request has it."""
         topics: dict[str, list[int]] = {}
         for topic, index in self.partitions:
             topics.setdefault(topic, []).append(index)
@@ -123,48 +118,20 @@ class _Question:
         )
 
 
-class _Coordinator:
-    """One coordinator's broker. Invariant: at most one request is under way."""
-
-    __slots__ = ("connection", "queued", "under_way")
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self.connection = connection
-        self.queued: list[_Question] = []
-        self.under_way: dict[str, _Question] = {}
-
-    def take_next(self) -> dict[str, _Question]:
-        """Choose the questions of the next request."""
-        chosen: dict[str, _Question] = {}
-        left: list[_Question] = []
-        room = PARTITIONS_OF_A_CLIENT
-        for question in self.queued:
-            transactional_id = question.producer.transactional_id
-            size = len(question.partitions)
-            is_full = len(chosen) == MAX_TRANSACTIONS_PER_REQUEST or size > room
-            if transactional_id in chosen or is_full:
-                left.append(question)
-            else:
-                chosen[transactional_id] = question
-                room -= size
-        self.queued, self.under_way = left, chosen
-        return chosen
-
-
 class TransactionVerifier:
-    """See the module."""
+    """Verifies the appends of transactions with the transaction coordinators."""
 
-    def __init__(
-        self, parts: VerifierParts, partitions: Partitions, config: VerifierConfig
-    ) -> None:
-        self._loop, metadata, connect, listener_name = parts
+    def __init__(self, peers: Peers, partitions: Partitions, config: VerifierConfig) -> None:
+        self._peers = peers
         self._partitions = partitions
         self._config = config
-        self._coordinators = BrokerConnections(
-            metadata,
-            listener_name,
-            lambda address: _Coordinator(connect(address)),
-            self._on_dropped,
+        self._batches = Batches(
+            peers,
+            _request_of,
+            _on_answer,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+            max_entries=MAX_TRANSACTIONS_PER_REQUEST,
+            max_size=PARTITIONS_OF_A_CLIENT,
         )
 
     def verify(
@@ -196,7 +163,7 @@ class TransactionVerifier:
             pause_ms = min(self._config.backoff_ms, left_ms)
             left_ms -= pause_ms
             pause = Later(holds=True)
-            self._loop.call_later(pause_ms / 1000, pause.done)
+            self._peers.loop.call_later(pause_ms / 1000, pause.done)
             yield pause
 
     def _begin(
@@ -258,64 +225,36 @@ class TransactionVerifier:
     def _ask(
         self, producer: Producer, mode: VerificationMode, partitions: list[TopicPartition]
     ) -> Steps[Codes]:
-        coordinator = self._coordinators.coordinator_of(
-            TRANSACTION_STATE, producer.transactional_id
-        )
+        coordinator = self._peers.coordinator_of(TRANSACTION_STATE, producer.transactional_id)
         if coordinator is None:
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         answered = Later(holds=True)
-        coordinator.queued.append(_Question(producer, mode, partitions, answered.done))
-        self._send(coordinator)
+        self._batches.put(coordinator, Verification(producer, mode, partitions, answered.done))
         codes: Codes = yield answered
         return codes
 
-    # --- the coordinators ---
 
-    def on_brokers_changed(self) -> None:
-        """Stop waiting for answers of brokers that are gone, or that have another address."""
-        self._coordinators.on_brokers_changed()
+def _request_of(questions: list[Verification]) -> tuple[Message, int]:
+    transactions = [question.transaction() for question in questions]
+    return AddPartitionsToTxnRequest(transactions=transactions), ADD_PARTITIONS_VERSION
 
-    def _on_dropped(self, coordinator: _Coordinator) -> None:
-        for question in (*coordinator.under_way.values(), *coordinator.queued):
-            # Not within a change of the metadata: the continued requests append.
-            self._loop.call_soon(question.refuse, ErrorCode.NETWORK_EXCEPTION)
 
-    def stop(self) -> None:
-        """Stop all timers and connections."""
-        self._coordinators.close()
-
-    def _send(self, coordinator: _Coordinator) -> None:
-        if coordinator.under_way or not coordinator.queued:
-            return
-        questions = coordinator.take_next()
-        request = AddPartitionsToTxnRequest(
-            transactions=[question.transaction() for question in questions.values()]
-        )
-        coordinator.connection.ask(
-            request,
-            ADD_PARTITIONS_VERSION,
-            REQUEST_TIMEOUT_MS,
-            lambda answer: self._on_answer(coordinator, answer),
-        )
-
-    def _on_answer(self, coordinator: _Coordinator, answer: Message | None) -> None:
-        questions, coordinator.under_way = coordinator.under_way, {}
-        for question, codes in _codes_of(questions, answer):
-            question.on_codes(codes)
-        self._send(coordinator)
+def _on_answer(questions: list[Verification], answer: Message | None) -> None:
+    for question, codes in _codes_of(questions, answer):
+        question.on_codes(codes)
 
 
 def _codes_of(
-    questions: Mapping[str, _Question], answer: Message | None
-) -> Iterable[tuple[_Question, Codes]]:
+    questions: list[Verification], answer: Message | None
+) -> Iterable[tuple[Verification, Codes]]:
     """Answer each question; one without a result is answered like a broken connection."""
     refusal, results = ErrorCode.NETWORK_EXCEPTION, {}
     if isinstance(answer, AddPartitionsToTxnResponse):
         if answer.error_code:
             refusal = _hidden(ErrorCode(answer.error_code))
         results = {each.transactional_id: each for each in answer.results_by_transaction}
-    for transactional_id, question in questions.items():
-        result = results.get(transactional_id)
+    for question in questions:
+        result = results.get(question.key)
         codes = dict.fromkeys(question.partitions, refusal)
         for topic in () if result is None else result.topic_results:
             for each in topic.results_by_partition:

@@ -1,6 +1,6 @@
 """The transaction shards: one for each partition of `__transaction_state` led here."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.coordinator.transaction.markers import SendMarkers
@@ -9,10 +9,11 @@ from broker.coordinator.transaction.shard import TransactionShard
 from broker.metadata.features import TRANSACTION_VERSION
 from broker.metadata.topic_names import TRANSACTION_STATE
 from broker.model import TopicPartition
-from broker.server.coordinators.marker_sender import MarkerSender, MarkerSenderParts
+from broker.server.coordinators.marker_sender import MarkerSender
 from broker.server.coordinators.producer_ids import ProducerIds
 from broker.server.coordinators.shards import ShardKind, ShardParts, Shards
 from broker.server.network.later import Later
+from broker.server.peers import Peers
 
 
 class Transactions(Shards[TransactionShard]):
@@ -23,11 +24,14 @@ class Transactions(Shards[TransactionShard]):
         parts: ShardParts,
         config: TransactionConfig,
         producer_ids: ProducerIds,
-        markers: MarkerSenderParts,
+        new_peers: Callable[[], Peers],
+        retry_backoff_ms: int,
     ) -> None:
         self._endings: dict[str, Later] = {}
         """The requests that wait until a transaction is complete, by transactional id."""
-        self.sender = MarkerSender(markers, self.coordinator_epoch, self._on_written)
+        self.sender = MarkerSender(
+            parts.metadata, new_peers, retry_backoff_ms, self.coordinator_epoch, self._on_written
+        )
         kind = ShardKind(
             TRANSACTION_STATE,
             make=lambda: TransactionShard(

@@ -277,7 +277,7 @@ class Partitions:
 
     # --- append, and wake who waited for it ---
 
-    def append(  # noqa: PLR0913 - one call for each append, without an object for it
+    def append(
         self,
         partition: Partition,
         records: memoryview | bytes,

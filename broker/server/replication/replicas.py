@@ -55,7 +55,7 @@ RESERVED_DIRECTORIES = (LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTOR
 class Replicas:
     """Owns the logs. Invariant: they are those of the image, except on failed disks."""
 
-    def __init__(  # noqa: PLR0913 - what it works on, named by the caller
+    def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         settings: DynamicSettings,

@@ -1,8 +1,4 @@
-"""ReadShareGroupState and WriteShareGroupState: questions about many share-partitions in one.
-
-A lane is the way to one coordinator's broker for one share group and one of the two requests: at
-most one request is under way, and the questions that come meanwhile wait for the next one.
-"""
+"""ReadShareGroupState and WriteShareGroupState: questions about many share-partitions in one."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -38,19 +34,19 @@ Result = StoredState | Refusal | None
 """The result of a read, a refusal, or None for a write that is done."""
 
 
-class Question:
+class StateQuestion:
     """One question about one share-partition."""
 
-    __slots__ = ("deadline_ms", "key", "on_result", "pause_ms", "wanted")
+    __slots__ = ("deadline_ms", "on_result", "pause_ms", "share_partition", "wanted")
 
     def __init__(
         self,
-        key: SharePartitionKey,
+        share_partition: SharePartitionKey,
         wanted: int | StateWrite,
         on_result: Callable[[Result], None],
         deadline_ms: int,
     ) -> None:
-        self.key = key
+        self.share_partition = share_partition
         self.wanted = wanted
         """The leader epoch of a read, or what is written."""
         self.on_result = on_result
@@ -58,46 +54,24 @@ class Question:
         self.pause_ms = 0
 
     @property
-    def batch_count(self) -> int:
+    def key(self) -> tuple[bytes, int]:
+        """The topic id and the partition."""
+        return self.share_partition.topic_id, self.share_partition.partition
+
+    @property
+    def size(self) -> int:
         """The number of state batches that it carries."""
         return len(self.wanted.batches) if isinstance(self.wanted, StateWrite) else 0
 
 
-class Lane:
-    """See the module."""
-
-    __slots__ = ("queued", "under_way")
-
-    def __init__(self) -> None:
-        self.queued: list[Question] = []
-        self.under_way: dict[tuple[bytes, int], Question] = {}
-
-    def take_next(self) -> list[Question]:
-        """Choose the questions of the next request, one for each share-partition."""
-        chosen: dict[tuple[bytes, int], Question] = {}
-        left: list[Question] = []
-        room = BATCHES_PER_REQUEST
-        for question in self.queued:
-            place = question.key.topic_id, question.key.partition
-            is_full = len(chosen) == PARTITIONS_PER_REQUEST or (
-                bool(chosen) and question.batch_count > room
-            )
-            if place in chosen or is_full:
-                left.append(question)
-            else:
-                chosen[place] = question
-                room -= question.batch_count
-        self.queued, self.under_way = left, chosen
-        return list(chosen.values())
-
-
-def request_of(questions: list[Question]) -> tuple[Message, int]:
+def request_of(questions: list[StateQuestion]) -> tuple[Message, int]:
     """Return the request that asks the questions, all of one group and kind, and its version."""
-    group_id = questions[0].key.group_id
+    group_id = questions[0].share_partition.group_id
     if isinstance(questions[0].wanted, StateWrite):
         return (
             writing.WriteShareGroupStateRequest(
-                group_id=group_id, topics=_by_topic(questions, writing.WriteStateData, _write_of)
+                group_id=group_id,
+                topics=_by_topic(questions, writing.WriteStateData, _write_of),
             ),
             WRITE_VERSION,
         )
@@ -114,27 +88,31 @@ class _TopicClass(Protocol):
 
 
 def _by_topic(
-    questions: Iterable[Question], topic_class: _TopicClass, make: Callable[[Question], Any]
+    questions: Iterable[StateQuestion],
+    topic_class: _TopicClass,
+    make: Callable[[StateQuestion], Any],
 ) -> list[Any]:
     topics: dict[bytes, Any] = {}
     for question in questions:
-        topic_id = question.key.topic_id
+        topic_id = question.share_partition.topic_id
         if topic_id not in topics:
             topics[topic_id] = topic_class(topic_id=topic_id)
         topics[topic_id].partitions.append(make(question))
     return list(topics.values())
 
 
-def _read_of(question: Question) -> reading.PartitionData:
+def _read_of(question: StateQuestion) -> reading.PartitionData:
     assert isinstance(question.wanted, int), question.wanted
-    return reading.PartitionData(partition=question.key.partition, leader_epoch=question.wanted)
+    return reading.PartitionData(
+        partition=question.share_partition.partition, leader_epoch=question.wanted
+    )
 
 
-def _write_of(question: Question) -> writing.PartitionData:
+def _write_of(question: StateQuestion) -> writing.PartitionData:
     wanted = question.wanted
     assert isinstance(wanted, StateWrite), wanted
     return writing.PartitionData(
-        partition=question.key.partition,
+        partition=question.share_partition.partition,
         state_epoch=wanted.state_epoch,
         leader_epoch=wanted.leader_epoch,
         start_offset=wanted.start_offset,

@@ -38,7 +38,7 @@ from common.kafka.protocol.records.metadata import encode_metadata_record
 class Leadership:
     """See the module. `pump` is called when there is work to carry out."""
 
-    def __init__(  # noqa: PLR0913 - what a controller works on, named by the quorum
+    def __init__(
         self,
         config: BrokerConfig,
         rules: ControllerRules,

@@ -1,7 +1,7 @@
 """Markers reach the current leader of every partition, and are counted once."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from broker.coordinator.transaction.markers import SendMarkers
 from broker.model import TopicPartition
@@ -10,8 +10,8 @@ from broker.server.coordinators.marker_sender import (
     MAX_BACKOFF_MS,
     MAX_TRANSACTIONS_PER_REQUEST,
     MarkerSender,
-    MarkerSenderParts,
 )
+from broker.server.peers import Peers
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -81,8 +81,15 @@ class Cluster:
         self.connections: dict[int, Connection] = {}
         self.slow_connections: dict[int, Connection] = {}
         self.written: list[tuple[int, str, TopicPartition]] = []
-        parts: Any = MarkerSenderParts(self.loop, self, self.connect, "INTERNAL", BACKOFF_MS)
-        self.sender = MarkerSender(parts, lambda number: 40 + number, self.on_written)
+        metadata: Any = self
+        connect: Any = self.connect
+        self.sender = MarkerSender(
+            metadata,
+            lambda: Peers(cast(Any, self.loop), metadata, connect, "INTERNAL"),
+            BACKOFF_MS,
+            lambda number: 40 + number,
+            self.on_written,
+        )
 
     def broker(self, number: int) -> Any:
         return SimpleNamespace(is_fenced=False, endpoints={"INTERNAL": ("host", number)})

@@ -157,7 +157,7 @@ def test_a_coordinator_that_cannot_be_asked_is_asked_later():
     assert produced(waits)[0] == ErrorCode.INVALID_TXN_STATE
     waits = leader.produce()
     leader.node.replay(UnregisterBrokerRecord(broker_id=3, broker_epoch=103))
-    leader.node.produce_handler._verifier.on_brokers_changed()
+    leader.node.produce_handler._verifier._peers.on_brokers_changed()
     leader.node.loop.advance()
     assert produced(waits)[0] == ErrorCode.NOT_ENOUGH_REPLICAS
     assert produced(leader.produce())[0] == ErrorCode.NOT_ENOUGH_REPLICAS, "nobody to ask"
