@@ -3,9 +3,8 @@
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from tests.lib.served_replica import SimulatedLoop
-
 from broker.server.peers import Batches, Peers
+from tests.lib.served_replica import SimulatedLoop
 
 LISTENER = "INTERNAL"
 
