@@ -19,9 +19,8 @@ from common.http.serving import runner_of, serve_on
 from common.kafka.calm_clients import calm_aiokafka
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
-from common.process.announcing import announce
 from common.process.ending import run_until_closed
-from common.process.log_lines import configure_logging
+from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
 from common.process.tasks import spawn
 from streams.app import Topologies, build_app

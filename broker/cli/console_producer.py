@@ -21,7 +21,7 @@ from broker.cli.arguments import (
 from broker.cli.clients.line_reader import LineReader, LineRecord
 from broker.cli.clients.partitioner import PACKAGE, Partitioner, take_partitioner
 from broker.cli.clients.settings import collect_settings
-from broker.cli.progress import Progress
+from broker.cli.waiting import Progress
 from broker.server.clock import system_random
 from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError

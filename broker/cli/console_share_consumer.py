@@ -21,7 +21,7 @@ from broker.cli.clients.formatters import Formatter, make_formatter
 from broker.cli.clients.printing import add_printing_arguments, consumed, formatter_properties
 from broker.cli.clients.settings import collect_settings
 from broker.cli.console_consumer import given_group
-from broker.cli.progress import Progress
+from broker.cli.waiting import Progress
 from broker.server.clock import Clock, SystemClock
 from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import KafkaError

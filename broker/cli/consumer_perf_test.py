@@ -18,7 +18,7 @@ from broker.cli.arguments import (
 )
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
 from broker.cli.clients.settings import collect_settings
-from broker.cli.progress import Progress
+from broker.cli.waiting import Progress
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
 from common.kafka.errors import ErrorCode, KafkaError

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 
 from broker.cli.arguments import plain_tool_parser
-from broker.cli.progress import Progress
 from broker.cli.record_text import (
     RecordDecoder,
     control_text,
@@ -22,7 +21,7 @@ from broker.cli.record_text import (
     share_state_text,
     transaction_text,
 )
-from broker.cli.remote_log_text import remote_log_text
+from broker.cli.waiting import Progress
 from broker.log.index.offset_index import OffsetIndex
 from broker.log.index.time_index import TimeIndex
 from broker.log.index.transaction_index import TransactionIndex
@@ -41,7 +40,10 @@ _digits = re.compile(r"[0-9]{1,20}").fullmatch
 
 def main(arguments: list[str]) -> int:
     """Dump the files; return 1 if one cannot be read."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.remote_log_metadata_decoder:
+        parser.error("there is no tiered storage here, so there are no such records to decode")
     decoder = _decoder(options)
     if decoder is not plain_text:
         options.print_data_log = True
@@ -71,10 +73,12 @@ def _parser() -> argparse.ArgumentParser:
         ("--transaction-log-decoder", "read the records as those of __transaction_state"),
         ("--cluster-metadata-decoder", "read the records as those of __cluster_metadata"),
         ("--share-group-state-decoder", "read the records as those of __share_group_state"),
-        ("--remote-log-metadata-decoder", "read the records as those of __remote_log_metadata"),
         ("--skip-record-metadata", "print keys and values only"),
     ):
         parser.add_argument(flag, action="store_true", help=text)
+    parser.add_argument(
+        "--remote-log-metadata-decoder", action="store_true", help=argparse.SUPPRESS
+    )
     parser.add_argument("--max-message-size", type=int, default=5 * 1024 * 1024, metavar="BYTES")
     parser.add_argument("--max-bytes", type=int, default=INT32_MAX, metavar="BYTES")
     return parser
@@ -87,8 +91,6 @@ def _decoder(options: argparse.Namespace) -> RecordDecoder:
         return transaction_text
     if options.share_group_state_decoder:
         return share_state_text
-    if options.remote_log_metadata_decoder:
-        return remote_log_text
     return metadata_text if options.cluster_metadata_decoder else plain_text
 
 

@@ -1,4 +1,4 @@
-"""Bytes as the text that Kafka's tools print: UTF-8 as Java decodes it.
+"""Text as Kafka's tools print it: bytes as Java decodes UTF-8, and tables.
 
 Java and Python replace malformed bytes in the same way, except for a surrogate (U+D800 to U+DFFF,
 bytes ED A0 80 to ED BF BF), complete or truncated: Java inserts one replacement character for it,
@@ -6,6 +6,7 @@ Python one a byte. Random bytes such as a topic id contain one now and then.
 """
 
 import codecs
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 _HANDLER: Final = "millstream-java-replace"
@@ -28,3 +29,13 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_HANDLER, _replace)
+
+
+def table_text(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return the lines of a table: columns as wide as their widest cell, separated by tabs."""
+    lines = [headers, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    return "\n".join(
+        "".join(f"{cell:<{width}}\t" for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )

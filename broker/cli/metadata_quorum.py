@@ -15,13 +15,13 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
+from broker.cli.java_text import table_text
 from broker.cli.quorum_voters import (
     ADD,
     add_controller,
     add_voter_commands,
     remove_controller,
 )
-from broker.cli.table import table_text
 from broker.log.checkpoints import encode_uuid
 from broker.server.clock import SystemClock
 from common.kafka.admin.client import AdminClient

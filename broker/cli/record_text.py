@@ -8,7 +8,6 @@ from struct import Struct as StructLayout
 from typing import Any, NamedTuple, TypeAlias
 
 from broker.cli.java_text import java_text
-from broker.cli.record_schemas_migration import MIGRATION_RECORDS
 from broker.log.checkpoints import encode_uuid
 from broker.records.control import ControlType, control_type, end_marker
 from broker.records.errors import CorruptBatch
@@ -283,15 +282,12 @@ def open_frame(data: bytes) -> tuple[int, int, bytes]:
     return api_key, version, data[position:]
 
 
-_METADATA_SCHEMAS = MIGRATION_RECORDS | dict(METADATA_RECORDS)
-
-
 def metadata_text(record: Record) -> RecordText:
     """Return the text of a record of `__cluster_metadata` or of its snapshot."""
     data = record.value or b""
     try:
         api_key, version, body = open_frame(data)
-        schema = _METADATA_SCHEMAS.get(api_key)
+        schema = METADATA_RECORDS.get(api_key)
         if schema is None:
             raise DecodeError(f"Unknown metadata record type {api_key}")
         content = to_json(decode_struct(schema, version, body), version)

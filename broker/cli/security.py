@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from broker.cli.arguments import add_sub_command, plain_tool_parser
+from broker.cli.java_text import table_text
 from broker.cli.security_findings import Finding, file_findings, findings, openings
-from broker.cli.table import table_text
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from common.kafka.errors import KafkaError

@@ -18,7 +18,7 @@ from broker.cli.consumer_perf_test import (
     check_common_flags,
     time_text,
 )
-from broker.cli.progress import Progress
+from broker.cli.waiting import Progress
 from broker.server.clock import SystemClock
 from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED

@@ -17,7 +17,7 @@ from broker.cli.arguments import (
     connection_of,
     tool_parser,
 )
-from broker.cli.table import table_text
+from broker.cli.java_text import table_text
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
 from common.kafka.admin import topics as admin

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from broker.cli.arguments import ToolFailed, ToolParser, check_not_with, tool_parser
-from broker.cli.clients.received import Received, by_partition, tell_each
+from broker.cli.clients.events import Received, by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
 from common.kafka.errors import KafkaError

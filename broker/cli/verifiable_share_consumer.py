@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.cli.admin_settings import admin_settings
 from broker.cli.arguments import ToolFailed, ToolParser, tool_parser
-from broker.cli.clients.received import by_partition, tell_each
+from broker.cli.clients.events import by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
 from common.kafka.admin.client import AdminClient

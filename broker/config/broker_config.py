@@ -39,7 +39,7 @@ from broker.coordinator.group_state.config import (
     ShareGroupConfig,
     StreamsGroupConfig,
 )
-from broker.coordinator.share_state.config import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
+from broker.coordinator.share_state.state import MAX_UPDATES_PER_SNAPSHOT, ShareStateConfig
 from broker.coordinator.transaction.config import TransactionConfig
 from broker.log.config import LogConfig, topic_defaults
 from broker.metadata.control.group_limits import GROUP_LIMITS, GroupLimit, broker_setting

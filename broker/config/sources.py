@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from broker.config.internal_settings import INTERNAL_SETTINGS
-from broker.config.known_settings import KNOWN_SETTINGS
+from broker.config.known_settings import INTERNAL_SETTINGS, KNOWN_SETTINGS
 from common.kafka.errors import ErrorCode, KafkaError
 from common.process.properties import read_properties
 

@@ -80,7 +80,11 @@ class LogPlace:
 
 
 class LocalLog:
-    """See the module."""
+    """The state of one partition's log on which the files of this package work.
+
+    Offsets are of records, times are milliseconds since 1970. It has one owner thread, and an
+    `OSError` of any method means that the log directory has failed.
+    """
 
     def __init__(
         self, topic_partition: TopicPartition, directory: str, config: LogConfig, place: LogPlace

@@ -37,7 +37,11 @@ _logger = logging.getLogger(__name__)
 
 
 class PartitionLog(LocalLog):
-    """See the module."""
+    """The log of one partition: appends, reads, truncation, retention and flushes.
+
+    It has one owner thread. An `OSError` from any method means that the log directory has failed,
+    and that the log must not be used after that.
+    """
 
     @property
     def last_stable_offset(self) -> int:

@@ -14,14 +14,13 @@ from broker.metadata.parts.acls import AclsImage
 from broker.metadata.parts.brokers import (
     BrokerImage,
     ControllerImage,
+    ProducerIdsImage,
     broker_from_record,
     change_broker,
     controller_from_record,
 )
-from broker.metadata.parts.configs import TOPIC_RESOURCE, ConfigsImage
+from broker.metadata.parts.configs import TOPIC_RESOURCE, ConfigsImage, QuotasImage
 from broker.metadata.parts.delegation_tokens import DelegationTokensImage
-from broker.metadata.parts.producer_ids import ProducerIdsImage
-from broker.metadata.parts.quotas import QuotasImage
 from broker.metadata.parts.scram import ScramImage
 from broker.metadata.parts.topics import NO_LEADER, PartitionImage, TopicImage, TopicsImage
 from common.kafka.protocol.message import Message

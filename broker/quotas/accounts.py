@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from broker.quotas.client_quotas import ClientQuotas, Holder
-from broker.quotas.entities import (
+from broker.quotas.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    ClientQuotas,
+    Holder,
     QuotaEntity,
 )
 from broker.quotas.rate import WINDOW_COUNT, WINDOW_MS, RateLimit

@@ -47,7 +47,7 @@ MAX_LEARNED = 64
 
 
 class RaftState:
-    """See the module."""
+    """A node's quorum state, log, voters and role, and the changes from one role to another."""
 
     def __init__(
         self, config: RaftConfig, quorum: QuorumState, log: RaftLog, random: RandomSource

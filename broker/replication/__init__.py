@@ -42,8 +42,9 @@ Invariants, which the simulation in `tests/sim` checks after every event:
   `leader.is_in_sync` admits no replica that lacks a record.
 - Elr: the eligible leader replicas and the in-sync set are disjoint; a fenced broker is not in
   sync.
-- LogMatching: below the lower of two high watermarks, two logs are equal. `fencing` keeps it:
-  replicas compare logs, and count positions, only if they agree on the leader epoch (KIP-320).
+- LogMatching: below the lower of two high watermarks, two logs are equal. `validate_leader_epoch`
+  keeps it: replicas compare logs, and count positions, only if they agree on the leader epoch
+  (KIP-320).
 - LeaderCompleteness: an elected leader has every committed record.
 - ConsistentRead: a record that was read at an offset stays at that offset.
 - NoCommittedRecordLost: no committed record is lost while fewer than `min.insync.replicas` replicas
@@ -51,7 +52,7 @@ Invariants, which the simulation in `tests/sim` checks after every event:
 
 Where to start: `replica` holds the role; `leader` and `follower` are the two sides.
 `follower_progress` is the leader's view of one follower, `isr` the in-sync set, `isr_changes` the
-AlterPartition requests of a whole broker, `divergence` and `fencing` the comparison of logs,
+AlterPartition requests of a whole broker, `divergence` the comparison of logs,
 `offset_waits` the requests that wait for a watermark, `read_replica` the replica that a consumer
 should read from (KIP-392). `fetch_session` is KIP-227 at both ends, `throttle` the replication
 quotas (KIP-73), `log` the interface of the log.

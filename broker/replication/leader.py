@@ -25,8 +25,12 @@ from typing import Generic, TypeVar
 
 from broker.metadata.image import PartitionImage
 from broker.model import OffsetAndEpoch
-from broker.replication.divergence import UNKNOWN_EPOCH, find_divergence
-from broker.replication.fencing import ANY_EPOCH, validate_leader_epoch
+from broker.replication.divergence import (
+    ANY_EPOCH,
+    UNKNOWN_EPOCH,
+    find_divergence,
+    validate_leader_epoch,
+)
 from broker.replication.follower_progress import LONG_AGO_MS, FollowerProgress
 from broker.replication.isr import ChangeOutcome, InSyncReplicas, IsrChange, outcome_of
 from broker.replication.log import ReplicaLog

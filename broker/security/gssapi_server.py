@@ -26,7 +26,7 @@ OFFER = bytes([NO_PROTECTION, 0, 0, 0])
 
 
 class State(Enum):
-    """See the module."""
+    """What the server expects next: a token of the context, an empty message or the choice."""
 
     CONTEXT = auto()
     OFFER = auto()

@@ -46,7 +46,7 @@ def nobody(token: str) -> str:
 
 
 class State(Enum):
-    """See the module."""
+    """What the server expects next: a first message, or the end after a refusal, or nothing."""
 
     FIRST = auto()
     REFUSED = auto()

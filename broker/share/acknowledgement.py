@@ -22,7 +22,7 @@ MAX_ACKNOWLEDGE_TYPES = 10_000
 
 
 class AcknowledgeType(IntEnum):
-    """See the module."""
+    """What a member says about one record, by its number in requests."""
 
     GAP = 0
     ACCEPT = 1

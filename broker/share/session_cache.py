@@ -20,7 +20,7 @@ MAX_PARTITIONS = 30_000
 
 
 class ShareSessionCache:
-    """See the module."""
+    """The share sessions of a broker, by group and member, and by the connection that owns each."""
 
     def __init__(self, max_sessions: int) -> None:
         self.max_sessions = max_sessions

@@ -74,7 +74,10 @@ class Change:
 
 
 class SharePartition:
-    """See the module."""
+    """The records in flight of one partition for one share group, and the states of each.
+
+    A change by a member takes effect when `complete` says that the coordinator has stored it.
+    """
 
     def __init__(
         self, start_offset: int, *, state_epoch: int = 0, batches: Iterable[StateBatch] = ()

@@ -1,4 +1,4 @@
-"""How the programs' log lines look."""
+"""How the programs' log lines look, and the line that says that a program is ready."""
 
 import logging
 import sys
@@ -19,3 +19,9 @@ def configure_logging(levels: Mapping[str, int] = _NOTHING) -> None:
     logging.getLogger("aiokafka").setLevel(logging.ERROR)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
+
+
+def announce(name: str, url: str) -> None:
+    """Say that the program is ready at this address."""
+    sys.stdout.write(f"millstream {name} ready on {url}\n")
+    sys.stdout.flush()

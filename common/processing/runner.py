@@ -20,10 +20,9 @@ from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.kafka.calm_clients import calm_aiokafka
 from common.process import clock, traces
-from common.process.announcing import announce
 from common.process.collector import collect_seldom
 from common.process.ending import run_until_closed
-from common.process.log_lines import configure_logging
+from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
 from common.processing.faults import add_fault_switch
 from common.processing.front import add_front_page

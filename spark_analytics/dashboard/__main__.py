@@ -12,9 +12,8 @@ from pathlib import Path
 from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
-from common.process.announcing import announce
 from common.process.ending import run_until_closed
-from common.process.log_lines import configure_logging
+from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings

@@ -20,9 +20,8 @@ from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler
 from common.http.serving import front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
-from common.process.announcing import announce
 from common.process.ending import run_until_closed
-from common.process.log_lines import configure_logging
+from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from broker.coordinator.output import CoordinatorRecord, Instant, Output
-from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.shard import ShareStateShard
-from broker.coordinator.share_state.state import SharePartitionKey
+from broker.coordinator.share_state.state import SharePartitionKey, ShareStateConfig
 from broker.coordinator.share_state.sweeps import DeleteRecordsBefore
 from common.kafka.protocol.messages import (
     delete_share_group_state,

@@ -14,9 +14,8 @@ from typing import Any
 
 from broker.coordinator.output import CoordinatorRecord, Instant, Output
 from broker.coordinator.partitioning import partition_for
-from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.shard import ShareStateShard
-from broker.coordinator.share_state.state import SharePartitionKey
+from broker.coordinator.share_state.state import SharePartitionKey, ShareStateConfig
 from broker.metadata.topic_names import SHARE_GROUP_STATE
 from broker.server.coordinators.share_states import coordinator_key
 from common.kafka.errors import ErrorCode

@@ -11,11 +11,10 @@ from typing import Final
 
 from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token
 from broker.coordinator.share_state.checks import PartitionCount
-from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.records import decode_record
 from broker.coordinator.share_state.refusals import PartitionResult, refused_partition
 from broker.coordinator.share_state.requests import Requests
-from broker.coordinator.share_state.state import SharePartitionKey
+from broker.coordinator.share_state.state import SharePartitionKey, ShareStateConfig
 from broker.coordinator.share_state.sweeps import Sweeps
 from broker.coordinator.share_state.table import SharePartitions
 from common.kafka.errors import ErrorCode, KafkaError

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from broker.coordinator.output import Instant, Output
 from broker.coordinator.share_state.checks import PartitionCount
-from broker.coordinator.share_state.config import (
+from broker.coordinator.share_state.state import (
     MAX_FORGOTTEN_AT_ONCE,
     MAX_SNAPSHOTS_AT_ONCE,
+    SharePartitionKey,
     ShareStateConfig,
 )
-from broker.coordinator.share_state.state import SharePartitionKey
 from broker.coordinator.share_state.table import SharePartitions
 from broker.coordinator.timers import Timers
 from common.kafka.errors import KafkaError

@@ -1,4 +1,7 @@
-"""The registered brokers and controllers, alive or not (KIP-631, KIP-919)."""
+"""The registered brokers and controllers, alive or not (KIP-631, KIP-919), and producer ids.
+
+Brokers get producer ids in blocks; an id is never allocated twice (KIP-730).
+"""
 
 from dataclasses import dataclass, field
 
@@ -6,6 +9,7 @@ from common.kafka.protocol.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
@@ -132,3 +136,25 @@ def _levels(features: list[BrokerFeature]) -> dict[str, tuple[int, int]]:
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in features
     }
+
+
+class ProducerIdsImage:
+    """The first producer id that is not allocated."""
+
+    def __init__(self) -> None:
+        self.next_producer_id = 0
+        self.broker_id = -1  # the broker of the last block
+        self.broker_epoch = -1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProducerIdsImage):
+            return NotImplemented
+        return self.next_producer_id == other.next_producer_id
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def replay(self, record: ProducerIdsRecord) -> None:
+        """Move past an allocated block."""
+        self.next_producer_id = record.next_producer_id
+        self.broker_id = record.broker_id
+        self.broker_epoch = record.broker_epoch

@@ -1,8 +1,9 @@
-"""Dynamic settings by resource (KIP-226, KIP-339, KIP-714, KIP-848)."""
+"""Dynamic settings by resource (KIP-226, KIP-339, KIP-714, KIP-848), and quotas (KIP-546)."""
 
 from collections.abc import Iterator, Mapping
 
-from common.kafka.protocol.records.metadata import ConfigRecord
+from broker.quotas.client_quotas import QuotaEntity, quota_entity
+from common.kafka.protocol.records.metadata import ClientQuotaRecord, ConfigRecord
 
 Resource = tuple[int, str]  # resource type, resource name
 
@@ -48,3 +49,18 @@ class ConfigsImage:
     def forget(self, resource: Resource) -> bool:
         """Remove the settings of a deleted resource; return True if there were any."""
         return self._settings.pop(resource, None) is not None
+
+
+class QuotasImage(dict[QuotaEntity, dict[str, float]]):
+    """All quotas: entity -> key -> value."""
+
+    def replay(self, record: ClientQuotaRecord) -> None:
+        """Set or remove one quota."""
+        entity = quota_entity({part.entity_type: part.entity_name for part in record.entity})
+        quotas = self.setdefault(entity, {})
+        if record.remove:
+            quotas.pop(record.key, None)
+        else:
+            quotas[record.key] = record.value
+        if not quotas:
+            del self[entity]

@@ -14,6 +14,6 @@ refuses a request that arrives twice or out of order, and both sides then start 
     id n, epoch 0: all          closes n, as for id 0            as for id 0
     id n, epoch -1: all         closes n, and opens none         nothing: it was the last request
 
-`fetcher_session` is the fetcher's side, `session` one session of the server, and `session_cache`
-all of the server's sessions and their eviction; `session_epochs` has the numbers of a session.
+`fetcher_session` is the fetcher's side, `session` one session of the server with its numbers, and
+`session_cache` all of the server's sessions and their eviction.
 """

@@ -10,7 +10,7 @@ The topic id names a topic, so a topic that is created again under the same name
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.replication.fetch_session.session_epochs import FULL_EPOCH, NO_SESSION, next_epoch
+from broker.replication.fetch_session.session import FULL_EPOCH, NO_SESSION, next_epoch
 from broker.replication.follower import FetchPosition
 from common.kafka.errors import ErrorCode
 

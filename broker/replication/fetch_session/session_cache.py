@@ -18,11 +18,12 @@ each other.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from broker.replication.fetch_session.session import FetchSession, PartitionKey
-from broker.replication.fetch_session.session_epochs import (
+from broker.replication.fetch_session.session import (
     FINAL_EPOCH,
     FULL_EPOCH,
     NO_SESSION,
+    FetchSession,
+    PartitionKey,
     next_epoch,
 )
 from common.kafka.errors import ErrorCode, KafkaError

@@ -2,10 +2,9 @@
 
 import logging
 
-from broker.coordinator.share_state.config import ShareStateConfig
 from broker.coordinator.share_state.refusals import refuse
 from broker.coordinator.share_state.shard import ShareStateShard
-from broker.coordinator.share_state.state import SharePartitionKey
+from broker.coordinator.share_state.state import SharePartitionKey, ShareStateConfig
 from broker.coordinator.share_state.sweeps import DeleteRecordsBefore
 from broker.log.checkpoints import decode_uuid, encode_uuid
 from broker.metadata.delta import MetadataDelta

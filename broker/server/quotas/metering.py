@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 
 from broker.quotas.accounts import Account, Accounts, Metered
-from broker.quotas.entities import QuotaEntity
+from broker.quotas.client_quotas import QuotaEntity
 from broker.quotas.rate import RateLimit
 from broker.quotas.token_bucket import TokenBucket
 from broker.server.network.connection import Connection

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from broker.quotas.accounts import Metered
-from broker.quotas.connection_rates import ALL_LISTENERS
-from broker.quotas.entities import (
+from broker.quotas.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
+from broker.quotas.connection_rates import ALL_LISTENERS
 from broker.quotas.rate import RateLimit
 from broker.server.quotas.quotas import Quotas
 

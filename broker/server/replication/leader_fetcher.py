@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from broker.replication.fetch_session.fetcher_session import FetcherSession, SessionRequest
-from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, NO_SESSION
+from broker.replication.fetch_session.session import FINAL_EPOCH, NO_SESSION
 from broker.replication.follower import FetchPosition, FollowerOutcome
 from broker.server.network.client_connection import ClientConnection
 from broker.server.replication.offsets_question import (

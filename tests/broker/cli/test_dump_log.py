@@ -158,8 +158,6 @@ def test_a_file_that_cannot_be_dumped_is_told_in_words(
         ("share-group-state", b"k", b"v", "skipping. Could not read version from key's buffer."),
         ("cluster-metadata", None, b"hello", "unknown frame version 104(only frame version 1 is "),
         ("cluster-metadata", None, b"", "skipping. Error while reading frame version"),
-        ("remote-log-metadata", None, b"hello", "unknown frame version 104(only frame version 1"),
-        ("remote-log-metadata", None, b"\1", "skipping. Error while reading type"),
     ],
 )
 def test_ordinary_records_are_told_in_words(
@@ -173,6 +171,14 @@ def test_ordinary_records_are_told_in_words(
     path = write_segment(tmp_path, (key, value))
     _, lines, errors = dump(capsys, f"--{decoder}-decoder", "--files", path)
     assert told in "\n".join([*lines, errors])
+
+
+def test_records_of_tiered_storage_are_refused_in_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--files", "x.log", "--remote-log-metadata-decoder"])
+    assert "there is no tiered storage here" in capsys.readouterr().err
 
 
 def write_segment(tmp_path: Path, *records: tuple[bytes | None, bytes | None]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from broker.cli.admin_settings import admin_settings
 from broker.cli.dump_log import main as dump_log
-from broker.cli.progress import Progress
+from broker.cli.waiting import Progress
 from broker.log.config import LogConfig
 from broker.log.storage import RealStorage
 from broker.records.build import build_batch
@@ -98,7 +98,7 @@ def test_a_large_segment(
         batch = build_batch([(None, b"value", (), NOW_MS)])
         log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
     log.close()
-    monkeypatch.setattr("broker.cli.progress.SILENT_MS", 0)
+    monkeypatch.setattr("broker.cli.waiting.SILENT_MS", 0)
     base = tmp_path / "t-0" / f"{0:020d}"
     for suffix in (".log", ".index", ".timeindex"):
         size = base.with_suffix(suffix).stat().st_size
@@ -114,7 +114,7 @@ def test_a_large_segment(
 def test_many_short_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = error_screen(monkeypatch)
     with LocalBroker() as broker:
-        monkeypatch.setattr("broker.cli.progress.SILENT_MS", 50)
+        monkeypatch.setattr("broker.cli.waiting.SILENT_MS", 50)
         with AdminClient(admin_settings(broker.bootstrap_servers)) as client:
             for _ in range(200):
                 client.nodes()

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from broker.cli.arguments import ToolFailed
-from broker.cli.clients.received import by_partition
+from broker.cli.clients.events import by_partition
 
 
 class Received:

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from broker.quotas import accounts as accounts_module
 from broker.quotas.accounts import Accounts, Windows
-from broker.quotas.client_quotas import AddressQuotas, ClientQuotas, Holder
-from broker.quotas.entities import QuotaEntity, quota_entity
+from broker.quotas.client_quotas import (
+    AddressQuotas,
+    ClientQuotas,
+    Holder,
+    QuotaEntity,
+    quota_entity,
+)
 from broker.quotas.rate import RateLimit
 
 KEY = "producer_byte_rate"

@@ -4,9 +4,8 @@ import pytest
 
 from broker.quotas import connection_rates
 from broker.quotas.accounts import Windows
-from broker.quotas.client_quotas import AddressQuotas
+from broker.quotas.client_quotas import AddressQuotas, quota_entity
 from broker.quotas.connection_rates import ConnectionRates
-from broker.quotas.entities import quota_entity
 from broker.quotas.token_bucket import TokenBucket
 
 NO_LIMIT = 2**31 - 1

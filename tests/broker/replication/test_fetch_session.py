@@ -8,9 +8,8 @@ import pytest
 
 from broker.replication.fetch_session import session_cache
 from broker.replication.fetch_session.fetcher_session import FetcherSession
-from broker.replication.fetch_session.session import FetchSession
+from broker.replication.fetch_session.session import MAX_EPOCH, FetchSession, next_epoch
 from broker.replication.fetch_session.session_cache import FetchSessionCache
-from broker.replication.fetch_session.session_epochs import MAX_EPOCH, next_epoch
 from broker.replication.follower import FetchPosition
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData

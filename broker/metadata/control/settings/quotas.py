@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from broker.metadata.control.limits import duplicates, validate_record_count
 from broker.metadata.control.steps import ITEMS_PER_STEP, decided
 from broker.metadata.control.view import ClusterView, Decision, DecisionSteps, Moment
-from broker.quotas.entities import (
+from broker.quotas.client_quotas import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,

@@ -15,9 +15,13 @@ from collections.abc import Iterable
 from itertools import islice
 
 from broker.config.broker_config import BrokerConfig
-from broker.replication.fetch_session.session import FetchSession
+from broker.replication.fetch_session.session import (
+    FINAL_EPOCH,
+    FULL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+)
 from broker.replication.fetch_session.session_cache import MAX_PARTITIONS, FetchSessionCache
-from broker.replication.fetch_session.session_epochs import FINAL_EPOCH, FULL_EPOCH, NO_SESSION
 from broker.server.cluster.cluster_view import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.handlers.fetch.fetch_question import Key, Question

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from broker.log.index.transaction_index import AbortedTransaction as AbortedRange
 from broker.log.partition_log import PartitionLog
 from broker.model import OffsetAndEpoch
-from broker.replication.divergence import find_divergence
-from broker.replication.fencing import validate_leader_epoch
+from broker.replication.divergence import find_divergence, validate_leader_epoch
 from broker.replication.fetch_session.session import SessionPartition
 from broker.replication.log import ReplicaLog
 from broker.replication.read_replica import preferred_read_replica

@@ -11,7 +11,7 @@ from collections import Counter
 from functools import partial
 
 from broker.log.partition_log import PartitionLog
-from broker.replication.fencing import validate_leader_epoch
+from broker.replication.divergence import validate_leader_epoch
 from broker.server.cluster.request_entries import distinct, merged
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps, each

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from broker.coordinator.output import Reply
-from broker.coordinator.share_state.config import MAX_FORGOTTEN_AT_ONCE, MAX_SNAPSHOTS_AT_ONCE
 from broker.coordinator.share_state.records import SNAPSHOT, UPDATE, decode_record
 from broker.coordinator.share_state.refusals import refuse
-from broker.coordinator.share_state.state import SharePartition, SharePartitionKey
+from broker.coordinator.share_state.state import (
+    MAX_FORGOTTEN_AT_ONCE,
+    MAX_SNAPSHOTS_AT_ONCE,
+    SharePartition,
+    SharePartitionKey,
+)
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages import (
     initialize_share_group_state,
