@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.credentials.access import kafka_access
 from common.credentials.translation import ClientSettingsError
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.properties import read_properties
 from common.process.tasks import spawn

@@ -16,7 +16,7 @@ from typing import Any, Final
 from common.credentials.access import add_option, kafka_access, read_client_file
 from common.credentials.translation import ClientSettingsError
 from common.http.security import add_http_option, check_listener, http_security
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.process.collector import collect_seldom
 from common.process.command_parser import CommandParser
 from common.process.ending import run_until_closed

@@ -8,7 +8,7 @@ import sys
 from common.credentials.translation import ClientSettingsError
 from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.process.ending import run_until_closed
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 
 from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
 from common.process.ending import run_until_closed

@@ -1,7 +1,7 @@
 """Kafka's protocol, our own client of it, and what aiokafka and librdkafka lack or have to be told.
 
 `protocol/` is the codec, `client/` a client on it, `admin/` the admin client; `errors` has the
-error codes, `settings` the settings. For aiokafka there are `brokers`, `calm_clients`,
+error codes, `settings` the settings. For aiokafka there are `brokers`, `quiet_clients`,
 `listed_offsets`; `rights` has the least rights of each program, and `grants` gives them.
 
 `topics` declares topics, `topic_creation` creates them, `reading` reads partitions to their end,

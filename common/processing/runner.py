@@ -18,7 +18,7 @@ from common.http.accepting import CannotListenError
 from common.http.application import build_app
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.process import clock, traces
 from common.process.collector import collect_seldom
 from common.process.ending import run_until_closed

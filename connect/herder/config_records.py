@@ -6,6 +6,7 @@ KafkaConfigBackingStore.)
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,8 @@ TASK_COUNT: Final = "tasks-fencing-"
 RESTART: Final = "restart-connector-"
 LOGGER: Final = "logger-cluster-"
 SESSION_KEY: Final = "session-key"
+_VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+"""A variable in a configuration: `${provider:path:key}`."""
 
 Config = Mapping[str, str | None]
 
@@ -100,3 +103,19 @@ def session_key_record(key: SessionKey) -> ConfigRecord:
 
 def logger_record(logger: str, level: str) -> ConfigRecord:
     return ConfigRecord(LOGGER + logger, json_bytes({"level": level}))
+
+
+def with_variables(connector_config: Config, task_config: Config) -> dict[str, str | None]:
+    """Put the variables of the connector's configuration back into a task's configuration.
+
+    A connector starts with the variables' values, so its task configurations contain them. A secret
+    is never written to the config topic (KIP-297).
+    """
+    return {
+        name: connector_config[name] if _has_variable(connector_config.get(name)) else value
+        for name, value in task_config.items()
+    }
+
+
+def _has_variable(value: str | None) -> bool:
+    return value is not None and _VARIABLE.search(value) is not None

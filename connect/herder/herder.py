@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from connect.herder import effects
-from connect.herder.config_records import Config, RestartRequest, task_records
+from connect.herder.config_records import Config, RestartRequest, task_records, with_variables
 from connect.herder.config_state import ConfigState
 from connect.herder.effects import Effect
 from connect.herder.names import ElsewhereError, State, TargetState, TaskId
@@ -25,7 +25,6 @@ from connect.herder.status import (
     status_record,
     topic_removal_record,
 )
-from connect.herder.variables import with_variables
 
 NamedT = TypeVar("NamedT", str, TaskId)
 

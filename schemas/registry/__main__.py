@@ -14,7 +14,7 @@ from common.http.accepting import CannotListenError, listening_on
 from common.http.security import add_http_option, http_security
 from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from common.process.command_parser import CommandParser, DefaultsHelpFormatter
 from common.process.ending import run_until_closed
 from common.process.tasks import spawn

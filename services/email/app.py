@@ -1,8 +1,9 @@
 """Email: orders in, mails out, and topic `order-confirmations` says which.
 
-A mail is an errand (`common/processing/errands.py`), named after its order and state. It is noted
-when the order reaches the state, delivered at the end of the same batch, and tried again later if
-the mailbox is away. The name makes a mail that is delivered twice, after a crash, the same mail.
+A mail is an errand (`common/processing/external_effects.py`), named after its order and state. It
+is noted when the order reaches the state, delivered at the end of the same batch, and tried again
+later if the mailbox is away. The name makes a mail that is delivered twice, after a crash, the same
+mail.
 
 Every instance follows the whole topic `customers`, since an order may be of any customer. A
 customer's record may be written after the order, so the table catches up with its topic before a
@@ -19,7 +20,7 @@ from common.kafka.reading import ReadToEnd, read_to_end
 from common.process import clock
 from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
 from common.processing.changelog import changelog_of
-from common.processing.errands import ErrandStore
+from common.processing.external_effects import ErrandStore
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
 from common.processing.service import Running

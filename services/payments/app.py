@@ -1,9 +1,9 @@
 """Payments: validated orders in, payments out, one charge per order.
 
-An order's payment is an errand (`common/processing/errands.py`): noted when the order is VALIDATED,
-done at the end of the same batch, and tried again later if the provider is away. The provider
-knows an order by its id and charges it once, however often it is asked. So a crash between the
-charge and the commit costs a second request, not a second charge.
+An order's payment is an errand (`common/processing/external_effects.py`): noted when the order is
+VALIDATED, done at the end of the same batch, and tried again later if the provider is away. The
+provider knows an order by its id and charges it once, however often it is asked. So a crash between
+the charge and the commit costs a second request, not a second charge.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from common.kafka.reading import ReadToEnd, read_to_end
 from common.process import clock
 from common.process.telemetry import Metrics, child_headers, trace_headers, traceparent_of
 from common.processing.changelog import changelog_of
-from common.processing.errands import AwayError, ErrandStore
+from common.processing.external_effects import AwayError, ErrandStore
 from common.processing.outbox import Outbox
 from common.processing.processor import Processor
 from common.processing.service import Running

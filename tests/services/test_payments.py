@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.process.telemetry import Metrics, new_traceparent, trace_headers
-from common.processing.errands import AwayError
+from common.processing.external_effects import AwayError
 from services.payments.app import PaymentsWorker
 from services.payments.provider import Charged, Declined, SimulatedProvider
 from tests.lib.pipeline_bus import Bus, Group, Instance, decode_all, fake_events

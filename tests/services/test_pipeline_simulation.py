@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from common.process.telemetry import Metrics, new_traceparent, trace_headers
-from common.processing.errands import AwayError
+from common.processing.external_effects import AwayError
 from services.aggregator.app import AggregatorWorker
 from services.email.app import EmailWorker
 from services.email.domain import TOLD

@@ -1,10 +1,10 @@
 """The connection to a database: the settings that both connectors share, and their URL."""
 
 import logging
+import sqlite3
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.connectors.jdbc.confined_sqlite import ConfinedConnection
 from connect.connectors.jdbc.zones import check_zone
 from connect.local_files import allowed_path
 from millstream.connect import ConfigDef, ConfigException, Importance
@@ -137,7 +137,7 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
     match url.get_backend_name():
         case "sqlite":
             # Another thread closes the connection of a task that stops.
-            arguments |= {"check_same_thread": False, "timeout": 30, "factory": ConfinedConnection}
+            arguments |= {"check_same_thread": False, "timeout": 30, "factory": _ConfinedConnection}
         case "postgresql":
             # Times without a zone are in db.timezone, so the server's own zone must not count.
             # libpq takes all options as one string: those of the address come first.
@@ -158,3 +158,20 @@ def engine_of(settings: Mapping[str, Any]) -> "Engine":
         )
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise ConfigException(f"No driver for {url.drivername} is installed: {error}") from None
+
+
+class _ConfinedConnection(sqlite3.Connection):
+    """A connection that opens no file besides its database.
+
+    A source's `query` may be any statement, and ATTACH or VACUUM INTO could read and write files
+    outside the worker's `file.allowed.directories`. It refuses ATTACH, and therefore VACUUM, with
+    the error "not authorized".
+    """
+
+    def __init__(self, *told: Any, **more: Any) -> None:
+        super().__init__(*told, **more)
+        self.set_authorizer(_authorized)
+
+
+def _authorized(action: int, *_: Any) -> int:
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from connect.connectors.object_store.fields import field_of
 from connect.connectors.object_store.settings import short
-from connect.connectors.object_store.times import Clock, folders_of_times, timestamp_of
+from connect.connectors.object_store.times import Clock, field_of, folders_of_times, timestamp_of
 from millstream.connect import DataException, SinkRecord
 from millstream.connect.data.string_form import string_form
 

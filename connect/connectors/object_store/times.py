@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from connect.connectors.object_store.fields import field_of
 from connect.connectors.object_store.settings import extractor
 from connect.java.joda_format import JodaFormat, begin_of_period, zone_of
 from connect.java.joda_times import time_ms_of
-from millstream.connect import ConfigException, DataException, SinkRecord
+from millstream.connect import ConfigException, DataException, SinkRecord, Struct
 from millstream.connect.data.logical import timestamp_ms_of
 
 TimeOf = Callable[[SinkRecord], int]
@@ -94,3 +93,16 @@ def _time(value: Any, name: str) -> int:
                 raise DataException(f"Field {name} is not a valid time: {error}") from error
         case _:
             raise DataException(f"Field {name} is a {type(value).__name__} and not a timestamp")
+
+
+def field_of(record: SinkRecord, path: str) -> Any:
+    """Return the field at a path, as a.b for nested ones; raise DataException if it is missing."""
+    value = record.value
+    for name in path.split("."):
+        if (isinstance(value, Struct) and value.schema.field(name) is not None) or (
+            isinstance(value, dict) and name in value
+        ):
+            value = value[name]
+        else:
+            raise DataException(f"The record has no field {path}: {record.topic}")
+    return value

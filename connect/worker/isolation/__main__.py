@@ -10,7 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final, cast
 
-from common.kafka.calm_clients import calm_aiokafka
+from common.kafka.quiet_clients import calm_aiokafka
 from connect.clock import now_ms
 from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from common.processing import errands
+from common.processing import external_effects
 from common.processing.changelog import changelog_of
-from common.processing.errands import ErrandStore
+from common.processing.external_effects import ErrandStore
 from common.processing.outbox import Outbox
 from tests.lib.pipeline_bus import Bus
 
@@ -64,7 +64,7 @@ def test_next_owner_does_what_was_left() -> None:
 
 
 def test_only_the_last_done_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "DONE_KEPT", 2)
+    monkeypatch.setattr(external_effects, "DONE_KEPT", 2)
     store, outbox = a_store(Bus()), Outbox()
     store.put(0, "open", Job(10), outbox)
     for key in ("a", "b", "c"):

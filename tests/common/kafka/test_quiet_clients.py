@@ -11,8 +11,8 @@ import pytest
 from aiokafka.client import AIOKafkaClient
 from confluent_kafka import Consumer
 
-from common.kafka import calm_clients
-from common.kafka.calm_clients import QUIET_SECONDS, Seldom, calm_aiokafka
+from common.kafka import quiet_clients
+from common.kafka.quiet_clients import QUIET_SECONDS, Seldom, calm_aiokafka
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = (
@@ -40,8 +40,8 @@ def test_a_failed_update_is_followed_by_a_pause_also_when_the_topics_have_change
         return False
 
     monkeypatch.setattr(AIOKafkaClient, "_metadata_update", AIOKafkaClient._metadata_update)
-    monkeypatch.setattr(calm_clients, "_update_at_once", fail)
-    monkeypatch.setattr(calm_clients, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(quiet_clients, "_update_at_once", fail)
+    monkeypatch.setattr(quiet_clients, "PAUSE_SECONDS", 0.05)
     calm_aiokafka()
 
     async def run() -> None:
