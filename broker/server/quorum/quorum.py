@@ -29,10 +29,9 @@ from broker.server.clock import Clock, Random, monotonic_seconds, random_uuid
 from broker.server.login.node_tls import TO_CONTROLLERS, NodeTls
 from broker.server.network.client_connection import ClientSettings, client_settings
 from broker.server.quorum.controller.active_controller import OnResponse
-from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
+from broker.server.quorum.controller.controller_channel import ControllerChannel
 from broker.server.quorum.controller.controller_dispatch import (
     ControllerDispatcher,
-    ControllerParts,
 )
 from broker.server.quorum.controller.controller_listeners import ControllerListeners
 from broker.server.quorum.controller.controller_rules import (
@@ -47,7 +46,7 @@ from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.quorum_activity import QuorumActivity
 from broker.server.quorum.raft.peers import Peers
-from broker.server.quorum.raft.raft_shell import RaftParts, RaftShell
+from broker.server.quorum.raft.raft_shell import RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints
 from broker.server.settings.descriptions import (
     ControllerSettings,
@@ -100,7 +99,8 @@ class Quorum:
         self.cluster_id = cluster_id
         self.on_leader_change: Callable[[], None] = lambda: None
         self.on_fatal: Callable[[str], None] = _log.critical
-        self._clock, self.audit = clock, Audit(clock)
+        self._clock = clock
+        self.audit = Audit(clock)
         self._loop = loop
         self.incarnation_id = random_uuid().bytes
         """The id of the broker's process: every start of a node has another one."""
@@ -111,13 +111,26 @@ class Quorum:
         self.tls = NodeTls(config.security, monotonic_seconds)
         """The keys and certificates of the whole node: the quorum is the first to connect."""
         settings = _to_controllers(config, self.tls)
-        peers = Peers(loop, settings, config.quorum.request_timeout_ms)
         self._listeners = ControllerListeners(loop, config, lambda: self.image, self.tls)
         self._listeners.bind()
         self.machine = MetadataMachine()
         self._directory = directory
-        parts = RaftParts(log, directory, storage, clock, random_source, peers, loop)
-        self.raft = self._open_raft(self._raft_config(disk), parts)
+        try:
+            self.raft = RaftShell(
+                self._raft_config(disk),
+                log,
+                storage,
+                directory=directory,
+                clock=clock,
+                random_source=random_source,
+                peers=Peers(loop, settings, config.quorum.request_timeout_ms),
+                loop=loop,
+                listener=self.machine,
+                detects_failures_fast=config.quorum.detects_failures_fast,
+            )
+        except CorruptBatch as error:
+            self._listeners.close()
+            raise _unreadable(directory, error) from error
         self.raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
             self.raft.log,
@@ -138,10 +151,8 @@ class Quorum:
         """True if a later turn of the loop is scheduled for the rest of the work."""
         self._stopped: asyncio.Future[None] | None = None
         self.has_stopped = False
-        channel_parts = ChannelParts(
-            loop, clock.now_ms, self, self.node.endpoint_of, settings, self._rules.refuse
-        )
-        self.channel, self._voter_changes = (ControllerChannel(channel_parts) for _ in range(2))
+        self.channel = self._new_channel(settings)
+        self._voter_changes = self._new_channel(settings)
         self._leadership = Leadership(
             config,
             self._rules,
@@ -159,29 +170,28 @@ class Quorum:
             self.config, disk, controller_endpoints(self.config, self._listeners.ports)
         )
 
-    def _open_raft(self, config: RaftConfig, parts: RaftParts) -> RaftShell:
-        is_fast = self.config.quorum.detects_failures_fast
-        try:
-            return RaftShell(config, parts, self.machine, detects_failures_fast=is_fast)
-        except CorruptBatch as error:
-            self._listeners.close()
-            raise _unreadable(parts.directory, error) from error
+    def _new_channel(self, settings: ClientSettings) -> ControllerChannel:
+        return ControllerChannel(
+            self._loop,
+            self._clock.now_ms,
+            self,
+            self.node.endpoint_of,
+            settings,
+            self._rules.refuse,
+        )
 
     def _dispatcher(self) -> ControllerDispatcher:
+        descriptions = SettingsDescriptions(ControllerSettings(self.config, self), self)
         return ControllerDispatcher(
-            ControllerParts(
-                step=self.raft.step,
-                submit=self.submit,
-                describe_cluster=self._describe_cluster,
-                metadata=self,
-                on_heartbeat=self._leadership.on_heartbeat,
-                on_closed=self._leadership.on_closed,
-                guard=guard_of(self.config, self, self.audit),
-                config=self.config,
-                describe_configs=SettingsDescriptions(
-                    ControllerSettings(self.config, self), self
-                ).handle,
-            )
+            step=self.raft.step,
+            submit=self.submit,
+            describe_cluster=self._describe_cluster,
+            describe_configs=descriptions.handle,
+            metadata=self,
+            on_heartbeat=self._leadership.on_heartbeat,
+            on_closed=self._leadership.on_closed,
+            guard=guard_of(self.config, self, self.audit),
+            config=self.config,
         )
 
     # The state of this node.

@@ -10,7 +10,7 @@ every copy under way uses `is_sent_once`: it is notified of the lost connection 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from broker.server.network.client_connection import ClientConnection, ClientSettings
 from common.kafka.errors import ErrorCode, KafkaError
@@ -58,23 +58,25 @@ class _Question:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class ChannelParts(NamedTuple):
-    """The objects that a channel works with."""
-
-    loop: asyncio.AbstractEventLoop
-    now_ms: Callable[[], int]
-    leadership: Leadership
-    address_of: Callable[[int], tuple[str, int] | None]
-    """Returns the address of a controller, None if it is unknown."""
-    settings: ClientSettings
-    refuse: Refuse
-
-
 class ControllerChannel:
     """See the module. Invariant: at most one request is under way, the first of the queue."""
 
-    def __init__(self, parts: ChannelParts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        now_ms: Callable[[], int],
+        leadership: Leadership,
+        address_of: Callable[[int], tuple[str, int] | None],
+        settings: ClientSettings,
+        refuse: Refuse,
+    ) -> None:
+        """Make a channel; `address_of` returns None for a controller whose address is unknown."""
+        self._loop = loop
+        self._now_ms = now_ms
+        self._leadership = leadership
+        self._address_of = address_of
+        self._settings = settings
+        self._refusal_of = refuse
         self._queue: deque[_Question] = deque()
         self._under_way: _Question | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -100,13 +102,11 @@ class ControllerChannel:
         if self._is_closed:
             self._refuse(question, "This node is stopping.")
             return
-        question.deadline_ms = self._parts.now_ms() + timeout_ms
+        question.deadline_ms = self._now_ms() + timeout_ms
         self._queue.append(question)
         self._advance()
         if question.on_response is not None:
-            question.timer = self._parts.loop.call_later(
-                timeout_ms / 1000, self._on_timeout, question
-            )
+            question.timer = self._loop.call_later(timeout_ms / 1000, self._on_timeout, question)
 
     def on_leader_change(self) -> None:
         """Send the queue to the new active controller, if there is one."""
@@ -136,10 +136,10 @@ class ControllerChannel:
 
     def _address(self) -> tuple[str, int] | None:
         """Return the connection to the leader; None if there is none, or it is this node."""
-        leadership = self._parts.leadership
+        leadership = self._leadership
         if leadership.leader_id == leadership.node_id:
             return None
-        return self._parts.address_of(leadership.leader_id)
+        return self._address_of(leadership.leader_id)
 
     def _advance(self) -> None:
         if self._is_advancing or self._is_closed:
@@ -155,11 +155,10 @@ class ControllerChannel:
 
     def _send(self, question: _Question) -> bool:
         """Send a request to the leader; return False if there is none."""
-        parts = self._parts
         address = self._address()
-        if parts.leadership.is_serving:
+        if self._leadership.is_serving:
             self._under_way = question
-            parts.leadership.submit(
+            self._leadership.submit(
                 question.request,
                 question.api_version,
                 lambda response: self._on_answer(question, response),
@@ -168,12 +167,12 @@ class ControllerChannel:
         if address is None:
             return False
         if self._connection is None:
-            self._connection = ClientConnection(parts.loop, address, parts.settings)
+            self._connection = ClientConnection(self._loop, address, self._settings)
         self._under_way = question
         self._connection.ask(
             question.request,
             question.api_version,
-            max(1, question.deadline_ms - parts.now_ms()),
+            max(1, question.deadline_ms - self._now_ms()),
             lambda response: self._on_answer(question, response),
         )
         return True
@@ -187,8 +186,8 @@ class ControllerChannel:
             self._advance()
             return
         if response is None or is_elsewhere(response):
-            backoff_ms = self._parts.settings.retry_backoff_ms
-            self._retry = self._parts.loop.call_later(backoff_ms / 1000, self._try_again)
+            backoff_ms = self._settings.retry_backoff_ms
+            self._retry = self._loop.call_later(backoff_ms / 1000, self._try_again)
             return
         self._queue.popleft()
         self._finish(question, response)
@@ -214,7 +213,7 @@ class ControllerChannel:
 
     def _refuse(self, question: _Question, why: str) -> None:
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, why)
-        refusal = self._parts.refuse(question.request, question.api_version, error)
+        refusal = self._refusal_of(question.request, question.api_version, error)
         self._finish(question, refusal)
 
     def _finish(self, question: _Question, response: Message) -> None:

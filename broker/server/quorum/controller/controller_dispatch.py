@@ -8,7 +8,6 @@ client looks for the controller on another node (KIP-919).
 import logging
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.metadata.controller import CONTROLLER_APIS
@@ -112,28 +111,35 @@ FORWARDED_APIS = (CONTROLLER_APIS & frozenset(CHECKS)) | QUORUM_APIS
 """The requests of clients that a broker may forward in an Envelope."""
 
 
-class ControllerParts(NamedTuple):
-    """The receivers of a dispatcher's requests."""
-
-    step: Callable[[Message], Later]
-    """Handles the requests of Raft."""
-    submit: Callable[[Message, int, Callable[[Message], None]], None]
-    """Handles the requests to the active controller."""
-    describe_cluster: Callable[[DescribeClusterRequest], Message]
-    metadata: ClusterMetadata
-    on_heartbeat: Callable[[Connection, int], None]
-    on_closed: Callable[[Connection], None]
-    guard: Guard | None
-    """None: every request is allowed."""
-    config: BrokerConfig
-    describe_configs: Callable[[RequestContext, DescribeConfigsRequest], Steps[Message]]
-
-
 class ControllerDispatcher:
     """The frame sink of every connection to a controller listener."""
 
-    def __init__(self, parts: ControllerParts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        *,
+        step: Callable[[Message], Later],
+        submit: Callable[[Message, int, Callable[[Message], None]], None],
+        describe_cluster: Callable[[DescribeClusterRequest], Message],
+        describe_configs: Callable[[RequestContext, DescribeConfigsRequest], Steps[Message]],
+        metadata: ClusterMetadata,
+        on_heartbeat: Callable[[Connection, int], None],
+        on_closed: Callable[[Connection], None],
+        guard: Guard | None,
+        config: BrokerConfig,
+    ) -> None:
+        """Make a dispatcher; without a guard every request is allowed.
+
+        `step` handles the requests of Raft, `submit` those to the active controller.
+        """
+        self._step = step
+        self._submit = submit
+        self._describe_cluster = describe_cluster
+        self._describe_configs = describe_configs
+        self._metadata = metadata
+        self._on_heartbeat = on_heartbeat
+        self._on_closed = on_closed
+        self._guard = guard
+        self._config = config
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Decode one request and pass it on."""
@@ -155,7 +161,7 @@ class ControllerDispatcher:
         api_key = ApiKey(context.header.api_key)
         if api_key is ApiKey.API_VERSIONS:
             return self._api_versions(ErrorCode.NONE)
-        guard, peer = self._parts.guard, context.connection.peer
+        guard, peer = self._guard, context.connection.peer
         verdict = (
             None
             if guard is None
@@ -180,26 +186,26 @@ class ControllerDispatcher:
         if key in DESCRIBED:
             return (yield from self._described(context, message))
         if isinstance(message, DescribeConfigsRequest):
-            return (yield from self._parts.describe_configs(context, message))
+            return (yield from self._describe_configs(context, message))
         if isinstance(message, EnvelopeRequest):
             return (yield from self._answer_envelope(context, message))
         if key in TOKEN_APIS:
             return (yield from self._answer_about_token(context, message))
         if key in RAFT_APIS:
-            answered = self._parts.step(message)
+            answered = self._step(message)
         else:
             if isinstance(message, BrokerHeartbeatRequest):
-                self._parts.on_heartbeat(context.connection, message.broker_id)
+                self._on_heartbeat(context.connection, message.broker_id)
             answered = Later()
-            self._parts.submit(message, context.api_version, answered.done)
+            self._submit(message, context.api_version, answered.done)
         response: Message = yield answered
         return response
 
     def _described(self, context: RequestContext, message: Message) -> Steps[Message]:
         """Answer from the image of this node, as a broker does."""
-        config, image = self._parts.config, self._parts.metadata.image
+        config, image = self._config, self._metadata.image
         if isinstance(message, DescribeClusterRequest):
-            return self._parts.describe_cluster(message)
+            return self._describe_cluster(message)
         if isinstance(message, DescribeAclsRequest):
             return described_acls(config, image, message)
         if isinstance(message, DescribeUserScramCredentialsRequest):
@@ -211,11 +217,11 @@ class ControllerDispatcher:
         )
 
     def _answer_about_token(self, context: RequestContext, message: Message) -> Steps[Message]:
-        refused = token_refusal(self._parts.config, context)
+        refused = token_refusal(self._config, context)
         if refused is not None:
             return refused
         answered = Later()
-        self._parts.submit(enveloped(context, message), 0, answered.done)
+        self._submit(enveloped(context, message), 0, answered.done)
         response: EnvelopeResponse = yield answered
         return opened(context, response)
 
@@ -233,12 +239,12 @@ class ControllerDispatcher:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         if forwarded.__api_key__ in TOKEN_APIS:
             answered = Later()
-            self._parts.submit(envelope, 0, answered.done)
+            self._submit(envelope, 0, answered.done)
             response: Message = yield answered
             return response
         if forwarded.__api_key__ not in FORWARDED_APIS:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-        guard, verdict = self._parts.guard, None
+        guard, verdict = self._guard, None
         if guard is not None:
             name = f"{principal.type}:{principal.name}"
             verdict = guard.controllers_verdict(
@@ -251,11 +257,11 @@ class ControllerDispatcher:
         return EnvelopeResponse(response_data=response_frame(header, answer))
 
     def _api_versions(self, code: ErrorCode) -> Message:
-        return api_versions(self._parts.metadata, code)
+        return api_versions(self._metadata, code)
 
     def on_closed(self, connection: Connection) -> None:
         """Pass on the end of a connection."""
-        self._parts.on_closed(connection)
+        self._on_closed(connection)
 
     def _answer_unsupported(
         self, connection: Connection, header: RequestHeader

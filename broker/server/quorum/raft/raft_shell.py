@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import Storage, read_file, replace_file
@@ -52,36 +51,29 @@ READ_AT_ONCE_BYTES = 16 * 1024
 WARN_EVERY_MS = 60_000
 
 
-class RaftParts(NamedTuple):
-    """The parts of a Raft node."""
-
-    log: PartitionLog
-    directory: str
-    storage: Storage
-    clock: Clock
-    random_source: Random
-    peers: Peers
-    loop: asyncio.AbstractEventLoop
-
-
 class RaftShell:
     """See the module. `detects_failures_fast`: a refused connection ends a leadership."""
 
     def __init__(
         self,
         config: RaftConfig,
-        parts: RaftParts,
-        listener: QuorumListener,
+        metadata_log: PartitionLog,
+        storage: Storage,
         *,
+        directory: str,
+        clock: Clock,
+        random_source: Random,
+        peers: Peers,
+        loop: asyncio.AbstractEventLoop,
+        listener: QuorumListener,
         detects_failures_fast: bool,
     ) -> None:
-        storage, directory, clock = parts.storage, parts.directory, parts.clock
         self._config = config
         self._clock = clock
-        self._loop = parts.loop
-        self._peers = parts.peers
+        self._loop = loop
+        self._peers = peers
         self.log = PartitionRaftLog(
-            parts.log,
+            metadata_log,
             SnapshotFiles(storage, directory),
             clock.timestamp_ms,
             decode_metadata_record,
@@ -98,8 +90,8 @@ class RaftShell:
                 quorum_state.leader_epoch,
                 self.log.last_epoch,
             )
-        self.node = RaftNode(config, quorum_state, self.log, parts.random_source)
-        parts.peers.address_of = self.node.endpoint_of
+        self.node = RaftNode(config, quorum_state, self.log, random_source)
+        peers.address_of = self.node.endpoint_of
         effects = Effects(
             lambda state: save_quorum_state(storage, directory, state), self._send, listener
         )
@@ -111,10 +103,10 @@ class RaftShell:
         self._warned_of: dict[tuple[int, ErrorCode], int] = {}
         """When the log was told of a refusal last, by the node that refused."""
         self.on_input: Callable[[], None] = lambda: None
-        parts.peers.on_answer = self._on_answer
-        parts.peers.on_failed = self._on_failed
+        peers.on_answer = self._on_answer
+        peers.on_failed = self._on_failed
         if detects_failures_fast:
-            parts.peers.on_refused = self._on_refused
+            peers.on_refused = self._on_refused
 
     @property
     def applied_offset(self) -> int:

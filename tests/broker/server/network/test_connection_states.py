@@ -1,4 +1,4 @@
-"""The states of a connection: only the combinations of the table occur, and only its transitions.
+"""The states of a connection: only the combinations of the table occur.
 
 Clients send what a seeded draw says, in parts of any size, and read or do not read; handlers answer
 at once, in steps, later, and hold their connection or do not. After every turn of the loop the
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from broker.server.network import connection as module
-from broker.server.network.connection import TRANSITIONS, Connection, State
+from broker.server.network.connection import Connection, State
 from broker.server.network.later import Later
 from broker.server.network.turns import Shared
 from tests.broker.server.network.test_connection import EchoSink, connected, framed, run
@@ -92,14 +92,6 @@ class DrawnSink(EchoSink):
         yield later
         yield from self.in_steps(content)
         return [framed(content)]
-
-
-def test_every_state_but_the_last_can_be_left_and_closed() -> None:
-    assert TRANSITIONS.keys() == set(State)
-    assert not TRANSITIONS[State.CLOSED]
-    for state in set(State) - {State.CLOSED}:
-        assert State.CLOSED in TRANSITIONS[state]
-        assert state not in TRANSITIONS[state]
 
 
 def test_only_legal_combinations_occur_and_every_answer_comes_in_order(

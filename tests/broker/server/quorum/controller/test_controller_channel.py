@@ -8,7 +8,7 @@ import pytest
 
 from broker.metadata.controller import refuse
 from broker.server.quorum.controller import controller_channel
-from broker.server.quorum.controller.controller_channel import ChannelParts, ControllerChannel
+from broker.server.quorum.controller.controller_channel import ControllerChannel
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.alter_partition import (
@@ -49,7 +49,7 @@ class Scene:
         self.leadership: Any = SimpleNamespace(node_id=1, leader_id=2, is_serving=False)
         addresses = {node_id: ("c", node_id) for node_id in (2, 3)}
         settings: Any = SimpleNamespace(retry_backoff_ms=20)
-        parts = ChannelParts(
+        self.channel = ControllerChannel(
             self.loop,
             lambda: int(self.loop.now_ms),
             self.leadership,
@@ -57,7 +57,6 @@ class Scene:
             settings,
             refuse,
         )
-        self.channel = ControllerChannel(parts)
         self.answers: list[Any] = []
 
     def ask(self, *, is_sent_once: bool = True) -> None:
