@@ -4,9 +4,8 @@ No client of Kafka for Python can do this. aiokafka knows the transactions of Ka
 offsets are not fenced by the generation of the group (KIP-447), so a consumer that the group has
 replaced could still commit, and each partition costs a round trip. confluent-kafka fences, but has
 no transactions of protocol 2 (KIP-890), no assignor of one's own, and its asyncio producer takes no
-headers; in processor time they do not differ by much (bench/README.md). So aiokafka's connections,
-metadata and record batches are used, and the requests are ours: a batch is known whole before
-anything of it is sent, so a transaction is a few requests side by side and one more.
+headers; in processor time they do not differ by much (bench/README.md). Here a batch is known whole
+before anything of it is sent, so a transaction is a few requests side by side and one more.
 
 Protocol 2 is used where the cluster has finalised `transaction.version` 2, else protocol 1.
 """
@@ -14,18 +13,32 @@ Protocol 2 is used where the cluster has finalised `transaction.version` 2, else
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, assert_never
 
-from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.errors import KafkaError, for_code
+from aiokafka import errors
 from aiokafka.structs import TopicPartition
 
 from common.credentials.access import KafkaAccess
-from common.kafka.brokers import any_broker, find_coordinator
-from common.kafka.transactions import messages
+from common.kafka.client.cluster import GROUP, TRANSACTION, KafkaClient
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+from common.kafka.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
+from common.kafka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from common.kafka.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from common.kafka.protocol.messages.offset_fetch import OffsetFetchResponse
+from common.kafka.protocol.messages.produce import ProduceResponse
+from common.kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
+from common.kafka.transactions import requests
 from common.kafka.transactions.rules import (
-    ErrorCode,
+    Answer,
     Member,
     Outcome,
     OutgoingRecord,
@@ -46,17 +59,17 @@ from common.process.clock import now_seconds, timestamp_ms
 
 log = logging.getLogger(__name__)
 
-_ACKS_ALL = -1
 _RETRY_SECONDS = 0.01
 _MAX_RETRY_SECONDS = 0.2
+_METADATA_SECONDS = 300.0
 _REQUEST_TIMEOUT_MS = 10_000
-_NEW = -1
-_NO_TAGS: dict[int, bytes] = {}
+_FEATURE = "transaction.version"
+_FAILED = (KafkaError, OSError)
 
-Answer = tuple[Part, int]
+A = TypeVar("A", bound=Message)
 
 
-class TransactionError(KafkaError):  # type: ignore[misc, unused-ignore]
+class TransactionError(errors.KafkaError):  # type: ignore[misc, unused-ignore]
     """The batch is not committed, or its outcome is unknown: state must be read back."""
 
     def __init__(self, outcome: Outcome, what: str) -> None:
@@ -70,32 +83,33 @@ class TransactionalProducer:
     def __init__(self, kafka: KafkaAccess, application: str, *, timeout_ms: int) -> None:
         self._application = application
         self._timeout_ms = timeout_ms
-        self._client = AIOKafkaClient(
-            **kafka.aiokafka(),
+        self._client = KafkaClient(
+            kafka.bootstrap_servers,
+            kafka.security,
             client_id=application,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            retry_backoff_ms=round(_RETRY_SECONDS * 1000),
         )
+        self._leaders: dict[str, dict[int, int]] = {}
+        """By topic and partition; -1 if there is none."""
+        self._wanted: set[str] = set()
+        self._looked_up_at = 0.0
         self._protocol = 1
         self._producer: Producer | None = None
         self._sequences = Sequences()
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def start(self, topics: Iterable[str]) -> None:
-        """Connect; `topics` are those that will be written."""
-        await self._client.bootstrap()
-        await self._client.set_topics(set(topics))  # which aiokafka reads twice
-        node = any_broker(self._client)
-        answer = await self._client.send(node, messages.ApiVersions3("millstream", "1", {}))
-        self._protocol = min(answer.finalized("transaction.version"), 2)
+        """Connect; `topics` are those that will be written. Raise TransactionError."""
+        self._wanted = set(topics)
+        try:
+            await self._look_up()
+        except _FAILED as error:
+            raise TransactionError(Outcome.MOVED, f"no connection to Kafka: {error}") from error
+        self._protocol = max(1, min(self._client.finalized_level(_FEATURE), 2))
 
     async def stop(self) -> None:
         """Disconnect. The next holder of the partitions aborts a transaction that is open."""
         await self._client.close()
-
-    async def ping(self) -> None:
-        """Return if a broker answers."""
-        await self._client.fetch_all_metadata()
 
     # -- taking over
 
@@ -112,11 +126,15 @@ class TransactionalProducer:
 
     async def _init_producer(self, number: int) -> Producer:
         transactional_id = transactional_id_of(self._application, number)
-        request = messages.InitProducerId4(transactional_id, self._timeout_ms, _NEW, _NEW, {})
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=self._timeout_ms
+        )
 
-        async def ask() -> tuple[int, Any]:
-            node = await self._coordinator(CoordinationType.TRANSACTION, transactional_id)
-            answer = await self._client.send(node, request)
+        async def ask() -> tuple[int, InitProducerIdResponse]:
+            node = await self._coordinator(TRANSACTION, transactional_id)
+            answer = await self._client.ask(
+                request, InitProducerIdResponse, node, max_version=requests.INIT_VERSION
+            )
             return answer.error_code, answer
 
         answer = await self._until_done(ask, f"taking {transactional_id}")
@@ -126,34 +144,30 @@ class TransactionalProducer:
         self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """Return the committed offsets, once no open transaction could still change them."""
-        request = messages.OffsetFetch7(group_id, _by_topic(partitions), True, {})
+        request = requests.fetch_offsets(group_id, partitions)
 
-        async def ask() -> tuple[int, Any]:
-            node = await self._coordinator(CoordinationType.GROUP, group_id)
-            answer = await self._client.send(node, request)
-            codes = [code for _, found, _ in answer.topics for *_, code, _ in found]
-            return next((code for code in [answer.error_code, *codes] if code), 0), answer
+        async def ask() -> tuple[int, OffsetFetchResponse]:
+            node = await self._coordinator(GROUP, group_id)
+            answer = await self._client.ask(
+                request, OffsetFetchResponse, node, max_version=requests.FETCH_VERSION
+            )
+            return requests.fetched_error(answer), answer
 
-        answer = await self._until_done(ask, f"offsets of {group_id}")
-        return {
-            TopicPartition(topic, partition): offset
-            for topic, found, _ in answer.topics
-            for partition, offset, *_ in found
-            if offset >= 0
-        }
+        return requests.fetched(await self._until_done(ask, f"offsets of {group_id}"))
 
-    async def _until_done(self, ask: Callable[[], Any], what: str) -> Any:
+    async def _until_done(self, ask: Callable[[], Awaitable[tuple[int, A]]], what: str) -> A:
         deadline = now_seconds() + 2 * self._timeout_ms / 1000
         pause = _RETRY_SECONDS
         while True:
             try:
                 code, answer = await ask()
-            except (KafkaError, OSError) as error:
+            except _FAILED as error:
                 log.info("asked again what=%s error=%r", what, error)
-                code, answer = ErrorCode.NETWORK_EXCEPTION, None
+                code = _code_of(error)
+            else:
+                if outcome_of(code) is Outcome.DONE:
+                    return answer
             outcome = outcome_of(code)
-            if outcome is Outcome.DONE:
-                return answer
             if outcome not in (Outcome.AGAIN, Outcome.MOVED) or now_seconds() > deadline:
                 raise TransactionError(outcome, f"{what} error={_named(code)}")
             if outcome is Outcome.MOVED:
@@ -203,11 +217,13 @@ class TransactionalProducer:
         """Abort, so that readers need not wait. If this fails, the next holder aborts."""
         try:
             await self._end(producer, is_committed=False)
-        except (KafkaError, OSError) as error:
+        except _FAILED as error:
             log.warning("transaction not aborted by its producer error=%r", error)
 
     async def _encode(self, records: Iterable[OutgoingRecord]) -> dict[Write, bytes]:
         assert self._producer is not None
+        if now_seconds() - self._looked_up_at > _METADATA_SECONDS:
+            await self._look_up_again()
         records = list(records)
         counts = {record.topic: 0 for record in records}
         for topic in counts:
@@ -221,12 +237,11 @@ class TransactionalProducer:
 
     async def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has. Raise TransactionError if it is not there."""
-        cluster = self._client.cluster
         deadline = now_seconds() + self._timeout_ms / 1000
-        while (found := cluster.partitions_for_topic(topic)) is None:
+        while not (found := self._leaders.get(topic)):
             if now_seconds() > deadline:
                 raise TransactionError(Outcome.ABORTED, f"no topic {topic}")
-            await self._client.add_topic(topic)
+            self._wanted.add(topic)
             await self._look_up_again()
             await asyncio.sleep(_RETRY_SECONDS)
         return len(found)
@@ -235,9 +250,10 @@ class TransactionalProducer:
 
     async def _send_all(self, transaction: "_Transaction", parts: set[Part]) -> list[Answer]:
         """Send the parts side by side; one that cannot be sent is answered like a lost one."""
-        by_node: dict[int | None, list[Write]] = defaultdict(list)
+        by_node: dict[int, list[Write]] = defaultdict(list)
         for write in sorted(part for part in parts if isinstance(part, Write)):
-            by_node[self._leader(write)].append(write)
+            leader = self._leaders.get(write.topic, {}).get(write.partition, -1)
+            by_node[leader].append(write)
         sending = [
             self._guarded(found, self._produce(transaction, node, found))
             for node, found in by_node.items()
@@ -250,45 +266,40 @@ class TransactionalProducer:
         answers = await asyncio.gather(*sending)
         return [answer for found in answers for answer in found]
 
-    def _leader(self, write: Write) -> int | None:
-        partition = TopicPartition(write.topic, write.partition)
-        leader = self._client.cluster.leader_for_partition(partition)
-        return None if leader in (None, -1) else leader
-
-    async def _guarded(self, parts: Sequence[Part], sending: Any) -> list[Answer]:
+    async def _guarded(
+        self, parts: Sequence[Part], sending: Awaitable[list[Answer]]
+    ) -> list[Answer]:
         try:
-            answers: list[Answer] = await sending
-        except (KafkaError, OSError) as error:
+            return await sending
+        except _FAILED as error:
             log.info("sent again parts=%s error=%r", parts, error)
-            return [(part, ErrorCode.NETWORK_EXCEPTION) for part in parts]
-        return answers
+            code = _code_of(error)
+            return [(part, code) for part in parts]
 
     async def _produce(
-        self, transaction: "_Transaction", node: int | None, writes: list[Write]
+        self, transaction: "_Transaction", node: int, writes: list[Write]
     ) -> list[Answer]:
-        if node is None:
+        if node < 0:
             return [(write, ErrorCode.LEADER_NOT_AVAILABLE) for write in writes]
-        by_topic: dict[str, list[tuple[int, bytes, dict[int, bytes]]]] = defaultdict(list)
-        for write in writes:
-            by_topic[write.topic].append((write.partition, transaction.batches[write], {}))
-        kind = messages.Produce12 if self._protocol >= 2 else messages.Produce9
-        transactional_id = transaction.producer.transactional_id
-        topics = [(topic, found, _NO_TAGS) for topic, found in by_topic.items()]
-        answer = await self._client.send(
-            node, kind(transactional_id, _ACKS_ALL, _REQUEST_TIMEOUT_MS, topics, {})
+        answer = await self._client.ask(
+            requests.produce(
+                transaction.producer, transaction.batches, writes, _REQUEST_TIMEOUT_MS
+            ),
+            ProduceResponse,
+            node,
+            max_version=requests.PRODUCE_VERSIONS[self._protocol],
         )
-        codes = {
-            (topic, partition): code
-            for topic, found, _ in answer.topics
-            for partition, code, *_ in found
-        }
-        return [(write, codes[write.topic, write.partition]) for write in writes]
+        return requests.produced(answer, writes)
 
     async def _step(self, transaction: "_Transaction", step: Step) -> list[Answer]:
         producer = transaction.producer
         match step:
             case Step.ADD_PARTITIONS:
-                code = await self._add_partitions(producer, transaction.partitions)
+                add = requests.add_partitions(producer, transaction.partitions)
+                added = await self._ask_coordinator(
+                    producer, add, AddPartitionsToTxnResponse, requests.ADD_VERSION
+                )
+                code = requests.added(added)
             case Step.ADD_OFFSETS:
                 code = await self._add_offsets(producer, transaction.member.group_id)
             case Step.WRITE_OFFSETS:
@@ -299,61 +310,76 @@ class TransactionalProducer:
                 assert_never(step)
         return [(step, code)]
 
-    async def _add_partitions(
-        self, producer: Producer, partitions: Iterable[TopicPartition]
-    ) -> int:
-        request = messages.AddPartitionsToTxn3(*producer, _by_topic(partitions), {})
-        answer = await self._ask_coordinator(producer, request)
-        return _first_error(answer.topics)
-
     async def _add_offsets(self, producer: Producer, group_id: str) -> int:
-        request = messages.AddOffsetsToTxn3(*producer, group_id, {})
-        return int((await self._ask_coordinator(producer, request)).error_code)
+        request = AddOffsetsToTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            group_id=group_id,
+        )
+        answer = await self._ask_coordinator(
+            producer, request, AddOffsetsToTxnResponse, requests.ADD_VERSION
+        )
+        return answer.error_code
 
     async def _write_offsets(self, transaction: "_Transaction") -> int:
-        producer, member = transaction.producer, transaction.member
-        by_topic: dict[str, list[Any]] = defaultdict(list)
-        for partition, offset in transaction.offsets.items():
-            by_topic[partition.topic].append((partition.partition, offset, _NEW, None, {}))
-        kind = messages.TxnOffsetCommit5 if self._protocol >= 2 else messages.TxnOffsetCommit3
-        request = kind(
-            producer.transactional_id,
-            member.group_id,
-            producer.producer_id,
-            producer.producer_epoch,
-            member.generation_id,
-            member.member_id,
-            member.group_instance_id,
-            [(topic, found, {}) for topic, found in by_topic.items()],
-            {},
+        member = transaction.member
+        request = requests.commit_offsets(transaction.producer, member, transaction.offsets)
+        node = await self._coordinator(GROUP, member.group_id)
+        answer = await self._client.ask(
+            request,
+            TxnOffsetCommitResponse,
+            node,
+            max_version=requests.OFFSETS_VERSIONS[self._protocol],
         )
-        node = await self._coordinator(CoordinationType.GROUP, member.group_id)
-        return _first_error((await self._client.send(node, request)).topics)
+        return requests.offsets_committed(answer)
 
     async def _end(self, producer: Producer, *, is_committed: bool) -> int:
-        kind = messages.EndTxn5 if self._protocol >= 2 else messages.EndTxn3
-        answer = await self._ask_coordinator(producer, kind(*producer, is_committed, {}))
+        request = EndTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=is_committed,
+        )
+        answer = await self._ask_coordinator(
+            producer, request, EndTxnResponse, requests.END_VERSIONS[self._protocol]
+        )
         if answer.error_code == ErrorCode.NONE and self._protocol >= 2:
             self._producer = producer._replace(
                 producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
             )
-        return int(answer.error_code)
+        return answer.error_code
 
-    async def _ask_coordinator(self, producer: Producer, request: messages.Message) -> Any:
-        node = await self._coordinator(CoordinationType.TRANSACTION, producer.transactional_id)
-        return await self._client.send(node, request)
+    async def _ask_coordinator(
+        self, producer: Producer, request: Message, answer: type[A], max_version: int
+    ) -> A:
+        node = await self._coordinator(TRANSACTION, producer.transactional_id)
+        return await self._client.ask(request, answer, node, max_version=max_version)
 
     # -- brokers and coordinators
 
     async def _coordinator(self, kind: int, key: str) -> int:
         node = self._coordinators.get((kind, key))
         if node is None:
-            node = self._coordinators[kind, key] = await find_coordinator(self._client, kind, key)
+            node = self._coordinators[kind, key] = await self._client.coordinator(kind, key)
         return node
 
+    async def _look_up(self) -> None:
+        """Ask for the topics that are written."""
+        found = await self._client.metadata(self._wanted)
+        self._looked_up_at = now_seconds()
+        for topic in found.topics:
+            if topic.partitions:
+                leaders = {each.partition_index: each.leader_id for each in topic.partitions}
+                self._leaders[topic.name or ""] = leaders
+
     async def _look_up_again(self) -> None:
+        """Ask for topics and coordinators anew; without an answer the topics stay as they are."""
         self._coordinators.clear()
-        await self._client.force_metadata_update()
+        try:
+            await self._look_up()
+        except _FAILED as error:
+            log.info("leaders not looked up error=%r", error)
 
 
 class _Transaction:
@@ -372,21 +398,12 @@ class _Transaction:
         return {TopicPartition(write.topic, write.partition) for write in self.batches}
 
 
-def _by_topic(
-    partitions: Iterable[TopicPartition],
-) -> list[tuple[str, list[int], dict[int, bytes]]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for partition in partitions:
-        found[partition.topic].append(partition.partition)
-    return [(topic, sorted(numbers), {}) for topic, numbers in found.items()]
-
-
-def _first_error(topics: Iterable[Any]) -> int:
-    codes = (code for _, found, _ in topics for _, code, _ in found)
-    return next((code for code in codes if code), ErrorCode.NONE)
+def _code_of(error: Exception) -> int:
+    """Return a refusal's code; a request that was not answered counts as lost."""
+    return error.code if isinstance(error, KafkaError) else ErrorCode.NETWORK_EXCEPTION
 
 
 def _named(code: int) -> str:
     """Return an error with its name: `TopicAuthorizationFailed (29)`."""
-    name: str = for_code(code).__name__.removesuffix("Error")
+    name: str = errors.for_code(code).__name__.removesuffix("Error")
     return f"{name} ({int(code)})"

@@ -28,7 +28,7 @@ Any failure ends in the same place: state is read back from the committed offset
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -36,39 +36,13 @@ from aiokafka.partitioner import murmur2
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
+from common.kafka.errors import ErrorCode
+
 _SEQUENCES = 1 << 31
 _MAGIC = 2
 _NO_COMPRESSION = 0
 MAX_BATCH_BYTES = 900_000
 """Below what a broker takes by default, max.message.bytes."""
-
-
-class ErrorCode(IntEnum):
-    """Kafka's numbers, of the errors that are told apart."""
-
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    LEADER_NOT_AVAILABLE = 5
-    NOT_LEADER_OR_FOLLOWER = 6
-    REQUEST_TIMED_OUT = 7
-    NETWORK_EXCEPTION = 13
-    COORDINATOR_LOAD_IN_PROGRESS = 14
-    COORDINATOR_NOT_AVAILABLE = 15
-    NOT_COORDINATOR = 16
-    NOT_ENOUGH_REPLICAS = 19
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
-    ILLEGAL_GENERATION = 22
-    UNKNOWN_MEMBER_ID = 25
-    REBALANCE_IN_PROGRESS = 27
-    DUPLICATE_SEQUENCE_NUMBER = 46
-    INVALID_PRODUCER_EPOCH = 47
-    CONCURRENT_TRANSACTIONS = 51
-    KAFKA_STORAGE_ERROR = 56
-    FENCED_LEADER_EPOCH = 74
-    UNKNOWN_LEADER_EPOCH = 75
-    FENCED_INSTANCE_ID = 82
-    UNSTABLE_OFFSET_COMMIT = 88
-    PRODUCER_FENCED = 90
 
 
 class Outcome(Enum):
@@ -82,7 +56,7 @@ class Outcome(Enum):
     FENCED = "fenced"
 
 
-_OUTCOMES = {
+_OUTCOMES: dict[int, Outcome] = {
     ErrorCode.NONE: Outcome.DONE,
     # An earlier attempt was written, and its answer lost.
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: Outcome.DONE,
@@ -163,11 +137,13 @@ class Write(NamedTuple):
 
 
 Part = Write | Step
+Answer = tuple[Part, int]
+"""A part and its error code."""
 
 
 def outcome_of(code: int) -> Outcome:
     """Return what an error code means; an unknown one is a reason to abort."""
-    return _OUTCOMES.get(code, Outcome.ABORTED)  # type: ignore[call-overload,no-any-return]
+    return _OUTCOMES.get(code, Outcome.ABORTED)
 
 
 def transactional_id_of(application: str, partition: int) -> str:

@@ -1,19 +1,47 @@
 """The producer of transactions with a client that answers as the test says."""
 
 import asyncio
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaConnectionError
-from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.structs import TopicPartition
 
 from common.credentials.access import KafkaAccess
-from common.kafka.transactions import messages
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.errors import ErrorCode
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
+from common.kafka.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from common.kafka.protocol.messages.end_txn import EndTxnResponse
+from common.kafka.protocol.messages.init_producer_id import InitProducerIdResponse
+from common.kafka.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from common.kafka.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from common.kafka.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from common.kafka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from common.kafka.transactions.producer import TransactionalProducer, TransactionError
-from common.kafka.transactions.rules import ErrorCode, Member, Outcome
+from common.kafka.transactions.rules import Member, Outcome
 from common.processing.outbox import Outgoing
 
 MEMBER = Member("echo", 5, "member-1")
@@ -23,88 +51,120 @@ LEADERS = {0: 1, 1: 2}
 COORDINATOR = 3
 
 
-class FakeCluster:
-    def __init__(self) -> None:
-        self.leaders = dict(LEADERS)
-
-    def partitions_for_topic(self, topic: str) -> set[int]:
-        return set(self.leaders)
-
-    def brokers(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(nodeId=COORDINATOR)]
-
-    def leader_for_partition(self, partition: TopicPartition) -> int:
-        return self.leaders[partition.partition]
-
-
 class FakeClient:
     """Notes what is sent to whom; `script` has codes for the next requests of a kind."""
 
     def __init__(self) -> None:
-        self.cluster = FakeCluster()
-        self.sent: list[tuple[int, Any]] = []
-        self.script: dict[type[messages.Message], list[int | Exception]] = {}
+        self.leaders = dict(LEADERS)
+        self.sent: list[tuple[int, str, Any]] = []
+        self.script: dict[str, list[int | Exception]] = {}
         self.on_metadata: Callable[[], None] = lambda: None
         self.epoch = 0
 
-    def get_random_node(self) -> int:
+    async def metadata(self, topics: Iterable[str]) -> MetadataResponse:
+        self.on_metadata()
+        partitions = [
+            MetadataResponsePartition(partition_index=number, leader_id=leader)
+            for number, leader in self.leaders.items()
+        ]
+        return MetadataResponse(
+            topics=[MetadataResponseTopic(name=topic, partitions=partitions) for topic in topics]
+        )
+
+    async def coordinator(self, kind: int, key: str) -> int:
         return COORDINATOR
 
-    async def force_metadata_update(self) -> None:
-        self.on_metadata()
-
-    async def send(self, node: int, request: Any) -> Any:
-        if isinstance(request, FindCoordinatorRequest):
-            return SimpleNamespace(error_code=0, coordinator_id=COORDINATOR)
-        # What is sent can be read back: the schema takes the values.
-        request.encode()
-        self.sent.append((node, request))
-        codes = self.script.get(type(request), [])
+    async def ask(
+        self, request: Message, answer: type[Message], node: int, *, max_version: int
+    ) -> Message:
+        # What is sent can be written: the version has all that is set.
+        encode_request(request.__api_key__, max_version, 1, "test", request)
+        kind = f"{type(request).__name__.removesuffix('Request')}{max_version}"
+        self.sent.append((node, kind, request))
+        codes = self.script.get(kind, [])
         code = codes.pop(0) if codes else ErrorCode.NONE
         if isinstance(code, Exception):
             raise code
-        return self._answer(request, code)
+        answered = self._answer(kind, request, code)
+        assert isinstance(answered, answer)
+        return answered
 
-    def _answer(self, request: Any, code: int) -> Any:
-        match request:
-            case messages.Produce9():
-                return messages.ProduceResponse(
-                    [
-                        (topic, [(n, code, 0, -1, 0, [], None, {}) for n, *_ in found], {})
-                        for topic, found, _ in request.topics
-                    ],
-                    0,
-                    {},
+    def _answer(self, kind: str, request: Any, code: int) -> Message:
+        match kind:
+            case "Produce9" | "Produce12":
+                return ProduceResponse(
+                    responses=[
+                        TopicProduceResponse(
+                            name=topic.name,
+                            partition_responses=[
+                                PartitionProduceResponse(index=each.index, error_code=code)
+                                for each in topic.partition_data
+                            ],
+                        )
+                        for topic in request.topic_data
+                    ]
                 )
-            case messages.TxnOffsetCommit3():
-                topics = [
-                    (topic, [(n, code, {}) for n, *_ in found], {})
-                    for topic, found, _ in request.topics
-                ]
-                return messages.TxnOffsetCommitResponse(0, topics, {})
-            case messages.AddPartitionsToTxn3():
-                topics = [
-                    (topic, [(n, code, {}) for n in found], {})
-                    for topic, found, _ in request.topics
-                ]
-                return messages.AddPartitionsToTxnResponse3(0, topics, {})
-            case messages.AddOffsetsToTxn3():
-                return messages.AddOffsetsToTxnResponse3(0, code, {})
-            case messages.EndTxn5():
+            case "TxnOffsetCommit3" | "TxnOffsetCommit5":
+                return TxnOffsetCommitResponse(
+                    topics=[
+                        TxnOffsetCommitResponseTopic(
+                            name=topic.name,
+                            partitions=[
+                                TxnOffsetCommitResponsePartition(
+                                    partition_index=each.partition_index, error_code=code
+                                )
+                                for each in topic.partitions
+                            ],
+                        )
+                        for topic in request.topics
+                    ]
+                )
+            case "AddPartitionsToTxn3":
+                return AddPartitionsToTxnResponse(
+                    results_by_topic_v3_and_below=[
+                        AddPartitionsToTxnTopicResult(
+                            name=topic.name,
+                            results_by_partition=[
+                                AddPartitionsToTxnPartitionResult(
+                                    partition_index=number, partition_error_code=code
+                                )
+                                for number in topic.partitions
+                            ],
+                        )
+                        for topic in request.v3_and_below_topics
+                    ]
+                )
+            case "AddOffsetsToTxn3":
+                return AddOffsetsToTxnResponse(error_code=code)
+            case "EndTxn5":
                 self.epoch += code == ErrorCode.NONE
-                return messages.EndTxnResponse5(0, code, 7, self.epoch, {})
-            case messages.EndTxn3():
-                return messages.EndTxnResponse3(0, code, {})
-            case messages.OffsetFetch7():
-                topics = [
-                    (topic, [(n, 10 + n, -1, "", code, {}) for n in found], {})
-                    for topic, found, _ in request.topics
-                ]
-                return messages.OffsetFetchResponse7(0, topics, 0, {})
-        return messages.InitProducerIdResponse4(0, code, 7, self.epoch, {})
+                return EndTxnResponse(error_code=code, producer_id=7, producer_epoch=self.epoch)
+            case "EndTxn3":
+                return EndTxnResponse(error_code=code)
+            case "OffsetFetch7":
+                return OffsetFetchResponse(
+                    topics=[
+                        OffsetFetchResponseTopic(
+                            name=topic.name,
+                            partitions=[
+                                OffsetFetchResponsePartition(
+                                    partition_index=number,
+                                    committed_offset=10 + number,
+                                    error_code=code,
+                                )
+                                for number in topic.partition_indexes
+                            ],
+                        )
+                        for topic in request.topics
+                    ]
+                )
+        return InitProducerIdResponse(error_code=code, producer_id=7, producer_epoch=self.epoch)
 
     def kinds(self) -> list[str]:
-        return [type(request).__name__ for _, request in self.sent]
+        return [kind for _, kind, _ in self.sent]
+
+    def requests(self, *kinds: str) -> list[Any]:
+        return [request for _, kind, request in self.sent if kind in kinds]
 
 
 class Rig:
@@ -115,8 +175,10 @@ class Rig:
         self.producer = TransactionalProducer(KafkaAccess("nowhere:1"), "echo", timeout_ms=200)
         self.producer._client = self.client  # type: ignore[assignment]
         self.producer._protocol = protocol
+        self.producer._wanted = {"out"}
 
     async def take(self, *numbers: int) -> None:
+        await self.producer._look_up_again()
         await self.producer.take(numbers or (0, 1))
         self.client.sent.clear()
 
@@ -136,9 +198,9 @@ def test_batch_goes_to_every_leader_at_once_and_is_ended() -> None:
         await rig.take()
         await rig.commit()
         assert sorted(rig.client.kinds()[:-1]) == ["Produce12", "Produce12", "TxnOffsetCommit5"]
-        assert {node for node, r in rig.client.sent if isinstance(r, messages.Produce9)} == {1, 2}
-        end = rig.client.sent[-1][1]
-        assert (type(end), end.producer_epoch, end.committed) == (messages.EndTxn5, 0, True)
+        assert {node for node, kind, _ in rig.client.sent if kind == "Produce12"} == {1, 2}
+        _, kind, end = rig.client.sent[-1]
+        assert (kind, end.producer_epoch, end.committed) == ("EndTxn5", 0, True)
 
     run(check)
 
@@ -147,9 +209,11 @@ def test_offsets_name_the_member_and_its_generation() -> None:
     async def check(rig: Rig) -> None:
         await rig.take()
         await rig.commit()
-        (offsets,) = (r for _, r in rig.client.sent if isinstance(r, messages.TxnOffsetCommit3))
+        (offsets,) = rig.client.requests("TxnOffsetCommit5")
         assert (offsets.group_id, offsets.generation_id, offsets.member_id) == MEMBER[:3]
-        assert offsets.topics == [("in", [(0, 9, -1, None, {})], {})]
+        (topic,) = offsets.topics
+        (partition,) = topic.partitions
+        assert (topic.name, partition.partition_index, partition.committed_offset) == ("in", 0, 9)
 
     run(check)
 
@@ -159,7 +223,7 @@ def test_each_transaction_has_the_epoch_that_the_last_one_was_answered_with() ->
         await rig.take()
         await rig.commit()
         await rig.commit()
-        ends = [r.producer_epoch for _, r in rig.client.sent if isinstance(r, messages.EndTxn5)]
+        ends = [request.producer_epoch for request in rig.client.requests("EndTxn5")]
         assert ends == [0, 1]
 
     run(check)
@@ -180,11 +244,11 @@ def test_older_cluster_is_told_first_what_will_be_written() -> None:
 def test_taking_over_replaces_the_producers_of_all_partitions_that_are_held() -> None:
     async def check(rig: Rig) -> None:
         await rig.producer.take([4, 2, 3])
-        ids = sorted(request.transactional_id for _, request in rig.client.sent)
+        ids = sorted(request.transactional_id for *_, request in rig.client.sent)
         assert ids == ["echo-2", "echo-3", "echo-4"]
         rig.client.sent.clear()
         await rig.commit()
-        assert rig.client.sent[-1][1].transactional_id == "echo-2"
+        assert rig.client.sent[-1][2].transactional_id == "echo-2"
 
     run(check)
 
@@ -192,7 +256,7 @@ def test_taking_over_replaces_the_producers_of_all_partitions_that_are_held() ->
 def test_id_that_is_refused_to_all_is_one_error() -> None:
     async def check(rig: Rig) -> None:
         refused = 53
-        rig.client.script[messages.InitProducerId4] = [refused] * 3
+        rig.client.script["InitProducerId4"] = [refused] * 3
         with pytest.raises(TransactionError, match="TransactionalIdAuthorizationFailed"):
             await rig.producer.take([0, 1, 2])
 
@@ -202,13 +266,13 @@ def test_id_that_is_refused_to_all_is_one_error() -> None:
 def test_leader_that_has_moved_is_looked_up_and_sent_the_same_bytes() -> None:
     async def check(rig: Rig) -> None:
         await rig.take()
-        rig.client.script[messages.Produce12] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-        rig.client.on_metadata = lambda: rig.client.cluster.leaders.update({0: 3})
+        rig.client.script["Produce12"] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        rig.client.on_metadata = lambda: rig.client.leaders.update({0: 3})
         await rig.commit()
         produced = [
-            (node, r.topics[0][1][0][1])
-            for node, r in rig.client.sent
-            if isinstance(r, messages.Produce12)
+            (node, request.topic_data[0].partition_data[0].records)
+            for node, kind, request in rig.client.sent
+            if kind == "Produce12"
         ]
         assert [node for node, _ in produced] == [1, 2, 3]
         assert produced[0][1] == produced[2][1]
@@ -219,9 +283,9 @@ def test_leader_that_has_moved_is_looked_up_and_sent_the_same_bytes() -> None:
 def test_answer_to_the_end_that_was_lost_is_asked_for_again() -> None:
     async def check(rig: Rig) -> None:
         await rig.take()
-        rig.client.script[messages.EndTxn5] = [KafkaConnectionError()]
+        rig.client.script["EndTxn5"] = [ConnectionFailed()]
         await rig.commit()
-        ends = [r for _, r in rig.client.sent if isinstance(r, messages.EndTxn5)]
+        ends = rig.client.requests("EndTxn5")
         assert [(r.producer_epoch, r.committed) for r in ends] == [(0, True), (0, True)]
 
     run(check)
@@ -243,11 +307,11 @@ def test_refused_batch_is_aborted_unless_there_is_nothing_left_to_abort(
 ) -> None:
     async def check(rig: Rig) -> None:
         await rig.take()
-        rig.client.script[messages.TxnOffsetCommit5] = [code] * 100
+        rig.client.script["TxnOffsetCommit5"] = [code] * 100
         with pytest.raises(TransactionError) as raised:
             await rig.commit()
         assert raised.value.outcome is outcome
-        ends = [r.committed for _, r in rig.client.sent if isinstance(r, messages.EndTxn5)]
+        ends = [request.committed for request in rig.client.requests("EndTxn5")]
         assert ends == ([False] if is_aborted else [])
 
     run(check)
@@ -256,10 +320,10 @@ def test_refused_batch_is_aborted_unless_there_is_nothing_left_to_abort(
 def test_end_that_stays_unanswered_is_not_aborted_for_it_may_have_been_committed() -> None:
     async def check(rig: Rig) -> None:
         await rig.take()
-        rig.client.script[messages.EndTxn5] = [KafkaConnectionError()] * 100
+        rig.client.script["EndTxn5"] = [ConnectionFailed()] * 100
         with pytest.raises(TransactionError):
             await rig.commit()
-        ends = [r.committed for _, r in rig.client.sent if isinstance(r, messages.EndTxn5)]
+        ends = [request.committed for request in rig.client.requests("EndTxn5")]
         assert set(ends) == {True}
 
     run(check)
@@ -267,9 +331,9 @@ def test_end_that_stays_unanswered_is_not_aborted_for_it_may_have_been_committed
 
 def test_offsets_are_waited_for_until_no_transaction_can_change_them() -> None:
     async def check(rig: Rig) -> None:
-        rig.client.script[messages.OffsetFetch7] = [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2
+        rig.client.script["OffsetFetch7"] = [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2
         found = await rig.producer.committed("echo", [INPUT, TopicPartition("in", 1)])
         assert found == {INPUT: 10, TopicPartition("in", 1): 11}
-        assert [request.require_stable for _, request in rig.client.sent] == [True] * 3
+        assert [request.require_stable for *_, request in rig.client.sent] == [True] * 3
 
     run(check)
