@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
+from common.credentials.connecting import security_from
 from common.process.clock import now_seconds
 from rest_proxy.consumers.instances import Instances
 from rest_proxy.kafka.admin import Admin
@@ -36,7 +37,8 @@ class Proxy:
     def of(cls, settings: Settings) -> "Proxy":
         """Make the clients, none of which connects yet. Raises ClientSettingsError."""
         told = librdkafka_settings(settings["bootstrap.servers"], settings.client)
-        for_aiokafka = aiokafka_settings(told)
+        security = security_from(told)
+        for_aiokafka = aiokafka_settings(told, security.tls)
         producer = {
             name.removeprefix(_PRODUCER): settings[name]
             for name in settings.values
@@ -46,7 +48,7 @@ class Proxy:
             producer["enable.idempotence"] = "false"
         return cls(
             settings,
-            Brokers(for_aiokafka),
+            Brokers(told["bootstrap.servers"], security, told["client.id"]),
             Admin(told),
             Sender({**told, **producer}),
             SchemaStore(settings["schema.registry.url"], now_seconds, settings.registry),

@@ -15,8 +15,7 @@ import aiohttp
 
 from common.credentials.access import read_client_file
 from common.process.log_lines import configure_logging
-from rest_proxy.kafka.metadata import LATEST
-from rest_proxy.kafka.raw import SET, TOPIC_RESOURCE
+from rest_proxy.kafka.metadata import LATEST, SET, TOPIC_RESOURCE
 from rest_proxy.proxy import Proxy
 from rest_proxy.refusals import TOPIC_NOT_FOUND, RestError
 from rest_proxy.settings import Settings

@@ -7,13 +7,23 @@ others. Where the replicas lie is left to the cluster.
 import logging
 from collections.abc import Iterable, Mapping
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import NodeNotReadyError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import NodeNotReadyError, for_code
 
 from common.credentials.access import KafkaAccess
+from common.kafka.admin.topics import creatable_topic
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from common.kafka.protocol.messages.metadata import MetadataResponse
 from common.kafka.topics import Topic
 
 log = logging.getLogger(__name__)
+
+_TIMEOUT_MS = 30_000
 
 
 class WrongPartitionCountError(Exception):
@@ -25,57 +35,59 @@ async def ensure_topics(
 ) -> int:
     """Create the topics that are missing; return the number of replicas that new topics get.
 
-    That is `replication_factor`, or the number of brokers where there are fewer. Raise KafkaError,
-    also while the cluster has no broker, and WrongPartitionCountError.
+    That is `replication_factor`, or the number of brokers where there are fewer. Raise aiokafka's
+    KafkaError, also while the cluster has no broker, OSError, and WrongPartitionCountError.
     """
-    admin = AIOKafkaAdminClient(**kafka.aiokafka())
-    await admin.start()
+    client = KafkaClient(kafka.bootstrap_servers, kafka.security)
     try:
-        replicas = min(replication_factor, len((await admin.describe_cluster())["brokers"]))
+        found = await client.metadata(None)
+        replicas = min(replication_factor, len(found.brokers))
         if not replicas:
             raise NodeNotReadyError("the cluster has no broker at this moment")
         wanted = {topic.name: topic for topic in topics}
-        existing = set(await admin.list_topics())
-        missing = [topic for topic in wanted.values() if topic.name not in existing]
-        await _create(admin, [_new_topic(topic, replicas) for topic in missing])
-        counted = {topic.name for topic in wanted.values() if topic.is_counted}
-        await _check_partition_counts(admin, wanted, existing & counted)
+        counts = {topic.name or "": len(topic.partitions) for topic in found.topics}
+        missing = [topic for topic in wanted.values() if topic.name not in counts]
+        await create_missing(client, found, [_new_topic(topic, replicas) for topic in missing])
+        _check_partition_counts(wanted, counts)
         return replicas
+    except KafkaError as error:
+        # Those who call this have consumers of aiokafka, and handle its errors.
+        raise for_code(error.code)(str(error)) from error
     finally:
-        await admin.close()
+        await client.close()
 
 
-def _new_topic(topic: Topic, replicas: int) -> NewTopic:
+async def create_missing(
+    client: KafkaClient, cluster: MetadataResponse, topics: list[CreatableTopic]
+) -> None:
+    """Create topics; one that exists is left as it is. Raise KafkaError or ConnectionFailed."""
+    if not topics:
+        return
+    request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
+    answer = await client.ask(request, CreateTopicsResponse, cluster.controller_id)
+    for topic in answer.topics:
+        # Another program may have been quicker.
+        if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            code = ErrorCode(topic.error_code)
+            raise KafkaError(code, f"topic {topic.name}: {topic.error_message or code.name}")
+        if topic.error_code == ErrorCode.NONE:
+            log.info("topic created topic=%s", topic.name)
+
+
+def _new_topic(topic: Topic, replicas: int) -> CreatableTopic:
     replication = {"min.insync.replicas": "2"} if replicas >= 3 else {}
-    return NewTopic(
+    return creatable_topic(
         topic.name,
-        num_partitions=topic.partition_count,
+        partition_count=topic.partition_count,
         replication_factor=replicas,
-        topic_configs={**topic.config, **replication},
+        configs={**topic.config, **replication},
     )
 
 
-async def _create(admin: AIOKafkaAdminClient, new_topics: list[NewTopic]) -> None:
-    if not new_topics:
-        return
-    response = await admin.create_topics(new_topics)
-    for name, code, *message in response.topic_errors:
-        # Another program may have been quicker.
-        if code not in (0, TopicAlreadyExistsError.errno):
-            raise for_code(code)(f"topic {name}: {message}")
-        if code == 0:
-            log.info("topic created topic=%s", name)
-
-
-async def _check_partition_counts(
-    admin: AIOKafkaAdminClient, wanted: Mapping[str, Topic], names: set[str]
-) -> None:
-    if not names:
-        return
-    for description in await admin.describe_topics(sorted(names)):
-        count = len(description["partitions"])
-        topic = wanted[description["topic"]]
-        if count and count != topic.partition_count:
+def _check_partition_counts(wanted: Mapping[str, Topic], counts: Mapping[str, int]) -> None:
+    for topic in wanted.values():
+        count = counts.get(topic.name)
+        if topic.is_counted and count and count != topic.partition_count:
             raise WrongPartitionCountError(
                 f"topic {topic.name} has {count} partitions, needs {topic.partition_count}"
             )

@@ -16,11 +16,15 @@ from functools import cache
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 
 from common.credentials.access import KafkaAccess
+from common.kafka.admin.topics import check_deleted, topic_deletion
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import KafkaError
+from common.kafka.group_offsets import commit_offsets, until_answered
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsResponse
+from common.kafka.protocol.messages.metadata import MetadataResponse
 from demo.pipeline.registry import RegistryReader, encoder
 from millstream.launch import program_command, program_environment
 
@@ -28,7 +32,7 @@ _DECLARING = ("services", "streams", "spark_analytics")
 """The programs that declare their groups and topics."""
 SINK_GROUPS = ("connect-orders-to-parquet", "connect-orders-to-elasticsearch")
 """The groups of the demo's own connectors (`demo/pipeline/connectors/`)."""
-_DELETE_SECONDS = 30.0
+_DELETE_TIMEOUT_MS = 30_000
 _KEYS_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 _SEND_BATCH = 1000
@@ -62,65 +66,66 @@ class TopicsInUseError(Exception):
 
 async def delete_pipeline_topics(kafka: KafkaAccess) -> list[str]:
     """Delete the pipeline's topics with their records; return the names of the deleted ones."""
-    admin = AIOKafkaAdminClient(**kafka.aiokafka())
-    await admin.start()
+    client = KafkaClient(kafka.bootstrap_servers, kafka.security)
     try:
         groups, topics = await asyncio.to_thread(pipeline)
         dead_letters = [f"{topic}.dead-letter" for topic in topics]
-        existing = set(await admin.list_topics()).intersection([*topics, *dead_letters])
-        partitions = await _partitions(admin, existing)
+        cluster, partitions = await _partitions(client, {*topics, *dead_letters})
         for group in (*groups, *SINK_GROUPS):
-            await _set_back(kafka, group, partitions)
+            await _set_back(client, group, partitions)
+        existing = sorted({topic for topic, _ in partitions})
         if existing:
-            await admin.delete_topics(sorted(existing))
-            async with asyncio.timeout(_DELETE_SECONDS):
+            request = topic_deletion(existing, _DELETE_TIMEOUT_MS)
+            check_deleted(await client.ask(request, DeleteTopicsResponse, cluster.controller_id))
+            async with asyncio.timeout(_DELETE_TIMEOUT_MS / 1000):
                 # The deletion continues after the answer; only the list of topics shows its end.
-                while existing.intersection(await admin.list_topics()):  # noqa: ASYNC110
+                while (await _partitions(client, existing))[1]:  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
-        return sorted(existing)
+        return existing
     finally:
-        await admin.close()
+        await client.close()
 
 
 async def pipeline_partitions(kafka: KafkaAccess) -> list[TopicPartition]:
     """Return the partitions of the pipeline's existing topics."""
-    admin = AIOKafkaAdminClient(**kafka.aiokafka())
-    await admin.start()
+    client = KafkaClient(kafka.bootstrap_servers, kafka.security)
     try:
         topics = (await asyncio.to_thread(pipeline)).topics
-        return await _partitions(admin, set(await admin.list_topics()).intersection(topics))
+        return (await _partitions(client, topics))[1]
     finally:
-        await admin.close()
+        await client.close()
 
 
-async def _partitions(admin: AIOKafkaAdminClient, topics: Iterable[str]) -> list[TopicPartition]:
-    names = sorted(topics)
-    if not names:
-        return []
-    return [
-        TopicPartition(description["topic"], partition["partition"])
-        for description in await admin.describe_topics(names)
-        for partition in description["partitions"]
+async def _partitions(
+    client: KafkaClient, topics: Iterable[str]
+) -> tuple[MetadataResponse, list[TopicPartition]]:
+    """Return the cluster, and the partitions of those topics that exist."""
+    names = set(topics)
+    found = await client.metadata(None)
+    return found, [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in found.topics
+        if topic.name in names
+        for partition in topic.partitions
     ]
 
 
-async def _set_back(kafka: KafkaAccess, group: str, partitions: list[TopicPartition]) -> None:
+async def _set_back(client: KafkaClient, group: str, partitions: list[TopicPartition]) -> None:
     """Commit offset 0 for all partitions, since offsets may survive the deletion of a topic.
 
     Kafka accepts this commit only for a group without members, so a running pipeline is noticed.
     """
-    consumer = AIOKafkaConsumer(**kafka.aiokafka(), group_id=group, enable_auto_commit=False)
-    await consumer.start()
+    if not partitions:
+        return
+    offsets = dict.fromkeys(partitions, 0)
     try:
-        if partitions:
-            consumer.assign(partitions)
-            await consumer.commit(dict.fromkeys(partitions, 0))
+        await until_answered(
+            lambda: commit_offsets(client, group, offsets), _DELETE_TIMEOUT_MS / 1000
+        )
     except KafkaError as error:
         raise TopicsInUseError(
             f"group {group} cannot be reset, maybe a pipeline runs on this cluster: {error!r}"
         ) from error
-    finally:
-        await consumer.stop()
 
 
 async def publish_catalogue(

@@ -3,6 +3,7 @@
 They are given as `client.NAME`, with the names of Java's clients or with librdkafka's.
 """
 
+import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -31,10 +32,10 @@ def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict
     }
 
 
-def aiokafka_settings(told: Mapping[str, Any]) -> dict[str, Any]:
+def aiokafka_settings(told: Mapping[str, Any], context: ssl.SSLContext | None) -> dict[str, Any]:
     """Translate settings of librdkafka; raises ClientSettingsError for invalid files."""
     return {
         "bootstrap_servers": told["bootstrap.servers"],
         "client_id": told[_CLIENT_ID],
-        **aiokafka_security(told),
+        **aiokafka_security(told, context),
     }

@@ -10,6 +10,7 @@ from aiokafka.errors import (
     for_code,
 )
 
+from common.kafka import errors
 from rest_proxy.refusals import (
     GROUP_NOT_FOUND,
     ILLEGAL_STATE,
@@ -87,6 +88,8 @@ def refusal_of(error: Any) -> RestError:
     if isinstance(error, KafkaError):
         detail = str(error.args[0]) if error.args else ""
         return refusal_of_code(error.errno, detail or str(error))
+    if isinstance(error, errors.KafkaError):
+        return refusal_of_code(error.code, error.message or str(for_code(error.code)()))
     reported = error if hasattr(error, "code") else error.args[0]
     if not hasattr(reported, "code"):
         return RestError(KAFKA_ERROR, str(error))

@@ -4,47 +4,62 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import (
-    KafkaConnectionError,
-    KafkaError,
-    NodeNotReadyError,
-    RequestTimedOutError,
+from common.credentials.connecting import Security
+from common.kafka import group_offsets
+from common.kafka.client.cluster import ANY_NODE, KafkaClient
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.group_offsets import Committed
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
 )
-from aiokafka.protocol.metadata import MetadataRequest
-from aiokafka.protocol.offset import OffsetRequest
-
-from common.kafka.brokers import any_broker
+from common.kafka.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from common.kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from common.kafka.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from common.kafka.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, refusal_of, refusal_of_code
-from rest_proxy.kafka.group_offsets import GroupOffsets
-from rest_proxy.kafka.raw import (
-    BROKER_RESOURCE,
-    DescribeConfigs1,
-    IncrementalAlterConfigs0,
-    ListPartitionReassignments0,
-)
-from rest_proxy.kafka.waiting import bounded
+from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
 from rest_proxy.refusals import (
     KAFKA_RETRIABLE,
     RestError,
+    illegal_state,
     partition_not_found,
     topic_not_found,
 )
 
 log = logging.getLogger(__name__)
 
-_DID_NOT_ANSWER: Final = (NodeNotReadyError, KafkaConnectionError, RequestTimedOutError)
 # Half of the time of a question: if one broker is silent, the next one can still answer.
 _REQUEST_TIMEOUT_MS: Final = 5_000
 _CONNECT_RETRY_SECONDS: Final = 0.1
 EARLIEST: Final = -2
 LATEST: Final = -1
 _NO_REPLICA: Final = -1
-_READ_UNCOMMITTED: Final = 0
-_UNKNOWN_TOPIC: Final = 3
-_INVALID_TOPIC: Final = 17
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+SET: Final = 0
+DELETE: Final = 1
+_NO_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+Answer = TypeVar("Answer", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +123,15 @@ class Reassignment:
 
 
 class Brokers:
-    """Owns a client of aiokafka; a call before it is connected is refused, 503."""
+    """Owns a client; a call before it is connected is refused, 503. Every call raises RestError."""
 
-    def __init__(self, client_settings: Mapping[str, Any]) -> None:
-        self._client = AIOKafkaClient(request_timeout_ms=_REQUEST_TIMEOUT_MS, **client_settings)
-        self.groups = GroupOffsets(self._client)
+    def __init__(self, bootstrap_servers: str, security: Security, client_id: str) -> None:
+        self._client = KafkaClient(
+            bootstrap_servers,
+            security,
+            client_id=client_id,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+        )
         self._connected = asyncio.Event()
         self._cluster_id: str | None = None
 
@@ -121,7 +140,7 @@ class Brokers:
         is_said = False
         while not self._connected.is_set():
             try:
-                await self._client.bootstrap()
+                await self._client.connect()
                 self._connected.set()
             except (KafkaError, OSError) as error:
                 if not is_said:
@@ -136,85 +155,147 @@ class Brokers:
     async def close(self) -> None:
         await self._client.close()
 
+    # --- the cluster and its topics ---
+
     async def cluster_id(self) -> str:
-        """Return the id of the cluster, which never changes; raises RestError."""
+        """Return the id of the cluster, which never changes."""
         if self._cluster_id is None:
             self._cluster_id = (await self.cluster()).cluster_id
         return self._cluster_id
 
     async def cluster(self) -> Cluster:
-        """Return the cluster's brokers; raises RestError."""
+        """Return the cluster's brokers."""
         answer = await self._metadata([])
-        brokers = [Broker(*each) for each in sorted(answer.brokers)]
-        return Cluster(answer.cluster_id, answer.controller_id, tuple(brokers))
+        brokers = sorted(
+            (Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers),
+            key=lambda each: each.broker_id,
+        )
+        return Cluster(answer.cluster_id or "", answer.controller_id, tuple(brokers))
 
     async def topics(self) -> list[Topic]:
-        """Return all topics, sorted by name; raises RestError."""
+        """Return all topics, sorted by name."""
         answer = await self._metadata(None)
         return sorted(
-            (_topic(*each) for each in answer.topics if not each[0]), key=lambda each: each.name
+            (_topic(each) for each in answer.topics if not each.error_code),
+            key=lambda each: each.name,
         )
 
     async def topic(self, name: str) -> Topic:
         """Return one topic; raises RestError, 40401 for a missing one."""
         answer = await self._metadata([name])
         for each in answer.topics:
-            if each[0] in (_UNKNOWN_TOPIC, _INVALID_TOPIC):
+            if each.error_code in _NO_TOPIC:
                 raise topic_not_found(name)
-            if each[0]:
-                raise refusal_of_code(each[0])
-            return _topic(*each)
+            if each.error_code:
+                raise refusal_of_code(each.error_code)
+            return _topic(each)
         raise topic_not_found(name)
 
+    async def reassignments(self) -> list[Reassignment]:
+        """Return the reassignments under way."""
+        controller = (await self.cluster()).controller_id
+        request = ListPartitionReassignmentsRequest(timeout_ms=_REQUEST_TIMEOUT_MS)
+        answer = await self._ask(request, ListPartitionReassignmentsResponse, controller)
+        if answer.error_code:
+            raise refusal_of_code(answer.error_code, answer.error_message or "")
+        return [
+            Reassignment(
+                topic.name,
+                each.partition_index,
+                tuple(each.adding_replicas),
+                tuple(each.removing_replicas),
+            )
+            for topic in answer.topics
+            for each in topic.partitions
+        ]
+
+    # --- settings ---
+
     async def configs(self, kind: int, name: str) -> list[ConfigEntry]:
-        """Return the settings of a topic, a broker, or all brokers (no name); raises RestError."""
-        answer = await self._ask(DescribeConfigs1([(kind, name, None)], True), _told(kind, name))
-        code, message, _, _, configs = answer.resources[0]
-        if code:
-            raise refusal_of_code(code, message or "")
-        return [ConfigEntry(*each) for each in configs]
+        """Return the settings of a topic, a broker, or all brokers (no name)."""
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        answer = await self._ask(request, DescribeConfigsResponse, _only_broker(kind, name))
+        found = answer.results[0]
+        if found.error_code:
+            raise refusal_of_code(found.error_code, found.error_message or "")
+        return [
+            ConfigEntry(
+                each.name,
+                each.value,
+                each.read_only,
+                each.config_source,
+                each.is_sensitive,
+                [(one.name, one.value, one.source) for one in each.synonyms],
+            )
+            for each in found.configs
+        ]
 
     async def alter_configs(
         self, kind: int, name: str, changes: Iterable[Change], *, validate_only: bool = False
     ) -> None:
-        """Change settings, all or none; raises RestError."""
-        request = IncrementalAlterConfigs0([(kind, name, list(changes))], validate_only)
-        answer = await self._ask(request, _told(kind, name))
-        code, message, _, _ = answer.responses[0]
-        if code:
-            raise refusal_of_code(code, message or "")
+        """Change settings, all or none."""
+        resource = AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[
+                AlterableConfig(name=setting, config_operation=operation, value=value)
+                for setting, operation, value in changes
+            ],
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        answer = await self._ask(request, IncrementalAlterConfigsResponse, _only_broker(kind, name))
+        found = answer.responses[0]
+        if found.error_code:
+            raise refusal_of_code(found.error_code, found.error_message or "")
 
-    async def reassignments(self) -> list[Reassignment]:
-        """Return the reassignments under way; raises RestError."""
-        controller = (await self.cluster()).controller_id
-        request = ListPartitionReassignments0(_REQUEST_TIMEOUT_MS, None, {})
-        answer = await self._ask(request, first=controller)
-        if answer.error_code:
-            raise refusal_of_code(answer.error_code, answer.error_message or "")
-        return [
-            Reassignment(topic, partition, tuple(adding), tuple(removing))
-            for topic, partitions, _ in answer.topics or ()
-            for partition, _, adding, removing, _ in partitions
-        ]
+    # --- offsets ---
+
+    async def committed(self, group_id: str) -> Mapping[tuple[str, int], Committed]:
+        """Return the committed offsets of a group; none for an unknown group."""
+        try:
+            return await group_offsets.until_answered(
+                lambda: group_offsets.committed_offsets(self._client, group_id), KAFKA_SECONDS
+            )
+        except (KafkaError, OSError) as error:
+            raise refusal_of(error) from None
+
+    async def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Set a group's offsets; Kafka refuses it while the group has members."""
+        try:
+            await group_offsets.until_answered(
+                lambda: group_offsets.commit_offsets(self._client, group_id, offsets), KAFKA_SECONDS
+            )
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+                raise illegal_state(
+                    f"Group {group_id} has members: offsets can be reset when all have left."
+                ) from None
+            raise refusal_of(error) from None
+        except OSError as error:
+            raise refusal_of(error) from None
 
     async def offsets(
         self, places: Iterable[tuple[str, int]], at: int
     ) -> dict[tuple[str, int], int]:
         """Return partitions' offsets at a time in milliseconds, EARLIEST or LATEST.
 
-        It is -1 if no record is that late. Raises RestError, also for a partition without leader.
+        It is -1 if no record is that late. A partition without leader is refused.
         """
         wanted = set(places)
         if not wanted:
             return {}
         answer = await self._metadata(sorted({topic for topic, _ in wanted}))
         by_leader: dict[int, list[tuple[str, int]]] = {}
-        for code, name, is_internal, partitions in answer.topics:
-            if code:
-                raise refusal_of_code(code)
-            for each in _topic(code, name, is_internal, partitions).partitions:
-                if (name, each.partition_id) in wanted:
-                    by_leader.setdefault(each.leader, []).append((name, each.partition_id))
+        for topic in answer.topics:
+            if topic.error_code:
+                raise refusal_of_code(topic.error_code)
+            for each in _topic(topic).partitions:
+                place = (topic.name or "", each.partition_id)
+                if place in wanted:
+                    by_leader.setdefault(each.leader, []).append(place)
         if -1 in by_leader:
             raise RestError(KAFKA_RETRIABLE, f"{by_leader[-1][0]} has no leader just now.")
         found: dict[tuple[str, int], int] = {}
@@ -228,57 +309,72 @@ class Brokers:
     async def _offsets_of(
         self, leader: int, places: list[tuple[str, int]], at: int
     ) -> dict[tuple[str, int], int]:
-        by_topic: dict[str, list[tuple[int, int]]] = {}
+        by_topic: dict[str, list[ListOffsetsPartition]] = {}
         for topic, partition in places:
-            by_topic.setdefault(topic, []).append((partition, at))
-        request = OffsetRequest(_NO_REPLICA, _READ_UNCOMMITTED, list(by_topic.items()))
+            wanted = ListOffsetsPartition(partition_index=partition, timestamp=at)
+            by_topic.setdefault(topic, []).append(wanted)
+        request = ListOffsetsRequest(
+            replica_id=_NO_REPLICA,
+            timeout_ms=_REQUEST_TIMEOUT_MS,
+            topics=[
+                ListOffsetsTopic(name=topic, partitions=partitions)
+                for topic, partitions in by_topic.items()
+            ],
+        )
         try:
             async with bounded():
-                answer = await self._client.send(leader, request)
+                answer = await self._client.ask(request, ListOffsetsResponse, leader)
         except (KafkaError, OSError) as error:
             raise refusal_of(error) from None
         found = {}
-        for topic, partitions in answer.topics:
-            for partition, code, _, offset, *_ in partitions:
-                if code:
-                    raise refusal_of_code(code)
-                found[topic, partition] = offset
+        for answered in answer.topics:
+            for each in answered.partitions:
+                if each.error_code:
+                    raise refusal_of_code(each.error_code)
+                found[answered.name, each.partition_index] = each.offset
         return found
 
-    async def _metadata(self, topics: list[str] | None) -> Any:
-        return await self._ask(MetadataRequest(topics, allow_auto_topic_creation=False))
+    # --- requests ---
 
-    async def _ask(self, request: Any, first: int | None = None) -> Any:
-        """Send a request to a broker, and to the next one if it does not answer."""
-        if not self._connected.is_set():
-            raise RestError(BROKER_NOT_AVAILABLE, "Kafka cannot be reached yet.")
+    async def _metadata(self, topics: list[str] | None) -> MetadataResponse:
+        self._check_connected()
         try:
-            first = any_broker(self._client) if first is None or first < 0 else first
-            known = {broker.nodeId for broker in self._client.cluster.brokers()}
-            failure: KafkaError = NodeNotReadyError()
             async with bounded():
-                for node in (first, *sorted(known - {first})):
-                    try:
-                        return await self._client.send(node, request)
-                    except _DID_NOT_ANSWER as error:
-                        failure = error
-                # The known brokers may be gone for good, so the list is requested again.
-                await self._client.force_metadata_update()
-            raise failure
+                return await self._client.metadata(topics)
         except (KafkaError, OSError) as error:
             raise refusal_of(error) from None
 
+    async def _ask(self, request: Message, answer: type[Answer], first: int) -> Answer:
+        """Send a request to a broker, and to the next one if it does not answer."""
+        self._check_connected()
+        try:
+            async with bounded():
+                try:
+                    return await self._client.ask(request, answer, first)
+                except ConnectionFailed:
+                    return await self._client.ask(request, answer)
+        except (KafkaError, OSError) as error:
+            raise refusal_of(error) from None
 
-def _topic(code: int, name: str, is_internal: bool, partitions: Iterable[Any]) -> Topic:
-    assert not code, (code, name)
-    found = sorted(
-        (Partition(number, leader, tuple(replicas), tuple(isr))
-         for _, number, leader, replicas, isr, _ in partitions),
-        key=lambda each: each.partition_id,
-    )  # fmt: skip
-    return Topic(name, is_internal, tuple(found))
+    def _check_connected(self) -> None:
+        if not self._connected.is_set():
+            raise RestError(BROKER_NOT_AVAILABLE, "Kafka cannot be reached yet.")
 
 
-def _told(kind: int, name: str) -> int | None:
-    """Return the only broker that can answer for a resource, None if every broker can."""
-    return int(name) if kind == BROKER_RESOURCE and name else None
+def _topic(found: MetadataResponseTopic) -> Topic:
+    partitions = [
+        Partition(
+            each.partition_index,
+            each.leader_id,
+            tuple(each.replica_nodes),
+            tuple(each.isr_nodes),
+        )
+        for each in found.partitions
+    ]
+    partitions.sort(key=lambda each: each.partition_id)
+    return Topic(found.name or "", found.is_internal, tuple(partitions))
+
+
+def _only_broker(kind: int, name: str) -> int:
+    """Return the only broker that can answer for a resource, ANY_NODE if every broker can."""
+    return int(name) if kind == BROKER_RESOURCE and name else ANY_NODE

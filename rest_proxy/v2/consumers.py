@@ -271,7 +271,7 @@ async def get_offsets(request: web.Request) -> web.Response:
         )
     partitions = _partitions(body)
     async with proxy.instances.use(*_place(request)):
-        found = await proxy.brokers.groups.committed(request.match_info["group"])
+        found = await proxy.brokers.committed(request.match_info["group"])
     return shown(
         request,
         {

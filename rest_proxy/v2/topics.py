@@ -4,8 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rest_proxy.kafka.metadata import EARLIEST, LATEST, Partition, Topic
-from rest_proxy.kafka.raw import TOPIC_RESOURCE
+from rest_proxy.kafka.metadata import EARLIEST, LATEST, TOPIC_RESOURCE, Partition, Topic
 from rest_proxy.proxy import PROXY
 from rest_proxy.refusals import not_found
 from rest_proxy.web.answers import answer

@@ -6,8 +6,14 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from rest_proxy.kafka.metadata import Change, ConfigEntry
-from rest_proxy.kafka.raw import BROKER_RESOURCE, DELETE, SET, TOPIC_RESOURCE
+from rest_proxy.kafka.metadata import (
+    BROKER_RESOURCE,
+    DELETE,
+    SET,
+    TOPIC_RESOURCE,
+    Change,
+    ConfigEntry,
+)
 from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import bad_payload, not_found
 from rest_proxy.v3.clusters import CLUSTER, broker_not_found, number_of, place_of

@@ -177,7 +177,7 @@ def _assignment(place: Place, group_id: str, consumer_id: str, topic: str, parti
 
 async def _lags(proxy: Proxy, group: Any) -> list[Lag]:
     """Return the lag in every partition with a committed offset: commits first, then ends."""
-    committed = await proxy.brokers.groups.committed(group.group_id)
+    committed = await proxy.brokers.committed(group.group_id)
     members = {place: each for each in group.members for place in _partitions(each)}
     existing = {
         (topic.name, partition.partition_id)
@@ -277,7 +277,7 @@ async def patch_offsets(request: web.Request) -> web.Response:
     body = await json_body(request)
     found = await _described(request)
     offsets = await _wanted_offsets(proxy, found.group_id, body)
-    await proxy.brokers.groups.commit(found.group_id, offsets)
+    await proxy.brokers.commit(found.group_id, offsets)
     lags = await _lags(proxy, await _described(request))
     data = [_lag(place, found.group_id, each) for each in lags]
     return answer(
@@ -297,7 +297,7 @@ async def _wanted_offsets(
     if "partitions" in body:
         places = [_place(each) for each in objects_field(body, "partitions")]
     else:
-        places = list(await proxy.brokers.groups.committed(group_id))
+        places = list(await proxy.brokers.committed(group_id))
     await _check_existing(proxy, places)
     if to in _RESETS:
         return await proxy.brokers.offsets(places, _RESETS[to])

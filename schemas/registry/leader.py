@@ -14,18 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from aiokafka import errors
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.errors import KafkaError, for_code
-from aiokafka.protocol.group import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-)
-
 from common.credentials.access import KafkaAccess
-from common.kafka.brokers import find_coordinator
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.group_member import GroupMember, Joined
 from common.process.json_text import read_json
 from schemas.registry.records import compact_json, parse_object
 
@@ -160,109 +152,81 @@ class Leadership:
             self._is_known.set()
 
     async def _belong(self) -> None:
-        client = AIOKafkaClient(**self._kafka.aiokafka())
+        client = KafkaClient(self._kafka.bootstrap_servers, self._kafka.security)
+        member = _Membership(client, self.group_id, self._member_id)
         try:
-            await client.bootstrap()
-            coordinator = await find_coordinator(client, CoordinationType.GROUP, self.group_id)
-            member = _Membership(client, coordinator, self.group_id, self._member_id)
+            await member.find_coordinator()
             try:
                 while True:
                     self._follow(
-                        await member.join(replace(self.identity, is_leader=self.is_leader))
+                        await member.elect(replace(self.identity, is_leader=self.is_leader))
                     )
                     await member.stay()
             finally:
-                await asyncio.shield(member.leave())
+                await asyncio.shield(member.leave_if_reached())
                 self._member_id = member.member_id
         finally:
             await client.close()
 
 
-class _Membership:
-    """The requests of one member to one coordinator."""
+class _Membership(GroupMember):
+    """An instance as a member: its identity is its metadata, the leader the assignment."""
 
-    def __init__(
-        self, client: AIOKafkaClient, coordinator: int, group_id: str, member_id: str
-    ) -> None:
-        self._client = client
-        self._coordinator = coordinator
-        self._group_id = group_id
+    def __init__(self, client: KafkaClient, group_id: str, member_id: str) -> None:
+        super().__init__(
+            client,
+            group_id,
+            PROTOCOL_TYPE,
+            session_timeout_ms=_SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
+        )
         self.member_id = member_id
-        """Empty for a member that the group does not know."""
-        self._generation = -1
 
-    async def join(self, identity: Identity) -> Identity | None:
-        """Join and wait for the election; returns the leader."""
+    async def elect(self, identity: Identity) -> Identity | None:
+        """Join and wait for the election; return the leader."""
         metadata = compact_json(identity.to_json()).encode()
         while True:
-            joined = await self._ask(self._join_request(metadata))
-            if joined.error_code == errors.MemberIdRequired.errno:
-                self.member_id = joined.member_id
-                continue
-            if joined.error_code == errors.UnknownMemberIdError.errno:
-                self.member_id = ""
-                continue
-            _check(joined.error_code)
-            self.member_id, self._generation = joined.member_id, joined.generation_id
-            synced = await self._ask(self._sync_request(joined))
-            if synced.error_code == errors.RebalanceInProgressError.errno:
-                continue
-            _check(synced.error_code)
-            return _leader_in(synced.member_assignment)
+            try:
+                joined = await self.join(lambda: {PROTOCOL: metadata})
+                return _leader_in(await self.sync(_assignments(joined)))
+            except KafkaError as error:
+                if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+                    self.member_id = ""
+                elif error.code != ErrorCode.REBALANCE_IN_PROGRESS:
+                    raise
 
     async def stay(self) -> None:
         """Send heartbeats until the next election."""
         while True:
             await asyncio.sleep(_HEARTBEAT_SECONDS)
-            request = HeartbeatRequest(self._group_id, self._generation, self.member_id)
-            answer = await self._ask(request)
-            if answer.error_code == errors.RebalanceInProgressError.errno:
+            if await self.heartbeat():
                 return
-            _check(answer.error_code)
 
-    async def leave(self) -> None:
-        """Leave at once, so that the others need not wait for the session to end."""
-        if self.member_id:
-            try:
-                await self._ask(LeaveGroupRequest(self._group_id, self.member_id))
-                self.member_id = ""
-            except (KafkaError, OSError) as error:
-                log.info("registry could not leave its group error=%r", error)
-
-    async def _ask(self, request: Any) -> Any:
-        return await self._client.send(
-            self._coordinator, request, group=ConnectionGroup.COORDINATION
-        )
-
-    def _join_request(self, metadata: bytes) -> JoinGroupRequest:
-        return JoinGroupRequest(
-            self._group_id,
-            _SESSION_TIMEOUT_MS,
-            _REBALANCE_TIMEOUT_MS,
-            self.member_id,
-            None,
-            PROTOCOL_TYPE,
-            [(PROTOCOL, metadata)],
-        )
-
-    def _sync_request(self, joined: Any) -> SyncGroupRequest:
-        assignments: list[tuple[str, bytes]] = []
-        if joined.leader_id == self.member_id:
-            election = compact_json(elect(_members(joined.members)).to_json()).encode()
-            assignments = [(member[0], election) for member in joined.members]
-        return SyncGroupRequest(self._group_id, self._generation, self.member_id, None, assignments)
+    async def leave_if_reached(self) -> None:
+        """Leave, or stay a member whose session ends."""
+        try:
+            await self.leave()
+        except (KafkaError, OSError) as error:
+            log.info("registry could not leave its group error=%r", error)
 
 
-def _members(joined: Any) -> dict[str, Identity]:
+def _assignments(joined: Joined) -> dict[str, bytes]:
+    if not joined.is_leader:
+        return {}
+    election = compact_json(elect(_members(joined.members)).to_json()).encode()
+    return dict.fromkeys(joined.members, election)
+
+
+def _members(joined: Mapping[str, bytes]) -> dict[str, Identity]:
     """Read the members; one whose identity cannot be read is logged and never elected."""
     members: dict[str, Identity] = {}
-    for member in joined:
+    for member_id, metadata in joined.items():
         try:
-            members[member[0]] = identity_from(read_json(member[-1]))
+            members[member_id] = identity_from(read_json(metadata))
         except ValueError as error:
             log.warning(
                 "registry group has a member with an invalid identity id=%s error=%s",
-                *(member[0], str(error)[:_LOGGED_CHARACTERS]),
+                *(member_id, str(error)[:_LOGGED_CHARACTERS]),
             )
     return members
 
@@ -277,8 +241,3 @@ def _leader_in(assignment: bytes) -> Identity | None:
         return identity_from(told.get("master_identity"))
     except ValueError:
         return None
-
-
-def _check(error_code: int) -> None:
-    if error_code:
-        raise for_code(error_code)

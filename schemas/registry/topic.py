@@ -16,18 +16,16 @@ from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import (
-    KafkaError,
-    MessageSizeTooLargeError,
-    TopicAlreadyExistsError,
-    for_code,
-)
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
+from common.kafka import errors
+from common.kafka.admin.topics import creatable_topic
+from common.kafka.client.cluster import KafkaClient
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
+from common.kafka.topic_creation import create_missing
 from schemas.registry.changes import Change
 from schemas.registry.domain import Registry
 from schemas.registry.records import Record
@@ -84,7 +82,7 @@ class SchemaTopic:
         while True:
             try:
                 await self._follow()
-            except (KafkaError, OSError) as error:
+            except (KafkaError, errors.KafkaError, OSError) as error:
                 log.warning("registry lost its topic error=%r", error)
                 await asyncio.sleep(_RETRY_SECONDS)
             finally:
@@ -195,16 +193,16 @@ class SchemaTopic:
 
 async def _create_topic(kafka: KafkaAccess, replication_factor: int) -> str:
     """Create the topic unless it exists; return the id of the cluster."""
-    admin = AIOKafkaAdminClient(**kafka.aiokafka())
-    await admin.start()
+    client = KafkaClient(kafka.bootstrap_servers, kafka.security)
     try:
-        cluster = await admin.describe_cluster()
-        replicas = min(replication_factor, len(cluster["brokers"]))
-        topic = NewTopic(TOPIC, 1, replicas, topic_configs={"cleanup.policy": "compact"})
-        response = await admin.create_topics([topic])
-        for _, code, *_ in response.topic_errors:
-            if code not in (0, TopicAlreadyExistsError.errno):
-                raise for_code(code)
-        return str(cluster["cluster_id"])
+        cluster = await client.metadata(())
+        topic = creatable_topic(
+            TOPIC,
+            partition_count=1,
+            replication_factor=min(replication_factor, len(cluster.brokers)),
+            configs={"cleanup.policy": "compact"},
+        )
+        await create_missing(client, cluster, [topic])
+        return cluster.cluster_id or ""
     finally:
-        await admin.close()
+        await client.close()

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.test_utils import make_mocked_request
-from aiokafka.errors import NodeNotReadyError
 
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.protocol.messages.leave_group import LeaveGroupResponse
 from schemas.registry.changes import Change
 from schemas.registry.forwarding import Writes
 from schemas.registry.leader import (
@@ -67,7 +68,7 @@ def test_two_with_one_url_are_told_so() -> None:
     ],
 )
 def test_member_whose_identity_cannot_be_read_is_never_elected(metadata: bytes) -> None:
-    joined = [("strange", None, metadata), ("good", None, json.dumps(SECOND.to_json()).encode())]
+    joined = {"strange": metadata, "good": json.dumps(SECOND.to_json()).encode()}
     assert _members(joined) == {"good": SECOND}
     assert _leader_in(b'{"master_identity":' + metadata + b"}") is None
 
@@ -115,11 +116,19 @@ def test_leader_that_is_gone_is_said() -> None:
 @pytest.mark.parametrize("can_say_it", [True, False])
 def test_a_member_that_could_not_say_that_it_left_comes_back_as_itself(can_say_it: bool) -> None:
     class Client:
-        async def send(self, node: int, request: object, *, group: object) -> None:
+        async def coordinator(self, kind: int, key: str) -> int:
+            return 1
+
+        async def ask(self, *_: object, **__: object) -> LeaveGroupResponse:
             if not can_say_it:
-                raise NodeNotReadyError
+                raise ConnectionFailed
+            return LeaveGroupResponse()
+
+    async def leave(member: _Membership) -> None:
+        await member.find_coordinator()
+        await member.leave_if_reached()
 
     client: Any = Client()
-    member = _Membership(client, 1, "registries", "member-1")
-    asyncio.run(member.leave())
+    member = _Membership(client, "registries", "member-1")
+    asyncio.run(leave(member))
     assert member.member_id == ("" if can_say_it else "member-1")

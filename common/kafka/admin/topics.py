@@ -106,17 +106,16 @@ def describe_topic_id(client: AdminClient, topic_id: bytes) -> TopicDescription 
     return found[0] if found else None
 
 
-def create_topic(
-    client: AdminClient,
+def creatable_topic(
     name: str,
     *,
     partition_count: int = -1,
     replication_factor: int = -1,
     assignment: Assignment | None = None,
     configs: Mapping[str, str] | None = None,
-) -> None:
-    """Create a topic; -1 is the cluster's default. Raise the error of a refusal."""
-    topic = create_topics.CreatableTopic(
+) -> create_topics.CreatableTopic:
+    """Return a topic as CreateTopics names it; -1 is the cluster's default."""
+    return create_topics.CreatableTopic(
         name=name,
         num_partitions=-1 if assignment else partition_count,
         replication_factor=-1 if assignment else replication_factor,
@@ -128,6 +127,25 @@ def create_topic(
             create_topics.CreatableTopicConfig(name=key, value=value)
             for key, value in (configs or {}).items()
         ],
+    )
+
+
+def create_topic(
+    client: AdminClient,
+    name: str,
+    *,
+    partition_count: int = -1,
+    replication_factor: int = -1,
+    assignment: Assignment | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Create a topic; -1 is the cluster's default. Raise the error of a refusal."""
+    topic = creatable_topic(
+        name,
+        partition_count=partition_count,
+        replication_factor=replication_factor,
+        assignment=assignment,
+        configs=configs,
     )
     request = create_topics.CreateTopicsRequest(
         topics=[topic], timeout_ms=client.settings.request_timeout_ms
@@ -159,20 +177,28 @@ def create_partitions(
         raise_for(result.error_code, result.error_message)
 
 
-def delete_topics(client: AdminClient, names: Iterable[str]) -> None:
-    """Delete topics by name."""
+def topic_deletion(names: Iterable[str], timeout_ms: int) -> DeleteTopicsRequest:
+    """Return the request that deletes topics by name."""
     wanted = sorted(set(names))
-    if not wanted:
-        return
     # Older versions of the request have names only, newer ones a struct for each topic.
-    request = DeleteTopicsRequest(
+    return DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in wanted],
         topic_names=wanted,
-        timeout_ms=client.settings.request_timeout_ms,
+        timeout_ms=timeout_ms,
     )
-    response = client.ask(request, DeleteTopicsResponse, To.CONTROLLER)
+
+
+def check_deleted(response: DeleteTopicsResponse) -> None:
+    """Raise the first refusal of a deletion."""
     for result in response.responses:
         raise_for(result.error_code, result.error_message)
+
+
+def delete_topics(client: AdminClient, names: Iterable[str]) -> None:
+    """Delete topics by name."""
+    request = topic_deletion(names, client.settings.request_timeout_ms)
+    if request.topics:
+        check_deleted(client.ask(request, DeleteTopicsResponse, To.CONTROLLER))
 
 
 def _describe_in_pages(

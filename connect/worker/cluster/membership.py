@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
-from aiokafka import errors
-from aiokafka.errors import KafkaError
-
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.group_member import Joined
 from common.process.tasks import spawn
 from connect.clock import now_ms
 from connect.group.assignor import Assignor
@@ -34,7 +33,7 @@ from connect.group.protocol import (
 )
 from connect.herder.herder import Assignment, Herder
 from connect.herder.names import TaskId
-from connect.worker.cluster.group_client import GroupClient, Joined
+from connect.worker.cluster.group_client import GroupClient
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConnectException
 
@@ -124,21 +123,26 @@ class Membership:
         """Be a member until cancelled."""
         while True:
             try:
-                await self._client.connect()
                 while True:
                     await self._round()
-            except (errors.RebalanceInProgressError, errors.IllegalGenerationError):
-                # A member joined or left during this rebalance: there is another one.
-                continue
-            except errors.UnknownMemberIdError as error:
-                log.warning("worker was expelled from its group error=%r", error)
-                self._client.member_id = ""
-                await self._drop_everything()
             except (KafkaError, OSError, ConnectException, ProtocolError) as error:
-                self._say_unreachable(error)
-                if now_ms() - self._heard_ms > self._settings["session.timeout.ms"]:
-                    await self._drop_everything()
-                await asyncio.sleep(_RETRY_SECONDS)
+                await self._after(error)
+
+    async def _after(self, error: Exception) -> None:
+        """Prepare to join again after a failure."""
+        code = error.code if isinstance(error, KafkaError) else None
+        if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            # A member joined or left during this rebalance: there is another one.
+            return
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            log.warning("worker was expelled from its group error=%r", error)
+            self._client.member_id = ""
+            await self._drop_everything()
+            return
+        self._say_unreachable(error)
+        if now_ms() - self._heard_ms > self._settings["session.timeout.ms"]:
+            await self._drop_everything()
+        await asyncio.sleep(_RETRY_SECONDS)
 
     def _say_unreachable(self, error: Exception) -> None:
         """Log that the group cannot be reached, once a minute: it is tried twice a second."""
@@ -285,7 +289,9 @@ class Membership:
     async def _beat(self) -> bool:
         try:
             is_rebalancing = await self._client.heartbeat()
-        except (errors.IllegalGenerationError, errors.RebalanceInProgressError):
+        except KafkaError as error:
+            if error.code != ErrorCode.ILLEGAL_GENERATION:
+                raise
             is_rebalancing = True
         self._heard_ms = now_ms()
         return is_rebalancing

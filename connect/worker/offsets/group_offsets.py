@@ -1,29 +1,16 @@
-"""Reads the committed offsets of groups, over aiokafka's connections.
-
-librdkafka's admin client crashes the process, in `rd_kafka_cgrp_op`, when a broker answers that it
-is not the coordinator of a group (librdkafka, issue 5040).
-"""
+"""Reads the committed offsets of groups, from a thread (`common.kafka.group_offsets`)."""
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.errors import KafkaError, for_code
-from aiokafka.protocol.commit import OffsetFetchRequest
-
-from common.kafka.brokers import find_coordinator
-from connect.worker.aiokafka_settings import aiokafka_settings
+from common.kafka import group_offsets
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import KafkaError
+from common.kafka.group_offsets import Committed
+from connect.worker.kafka_client import kafka_client
 from millstream.connect.connectors import TopicPartition
 from millstream.connect.errors import ConnectException
-
-_RETRY_SECONDS: Final = 0.1
-
-
-class Committed(NamedTuple):
-    offset: int
-    metadata: str
-
 
 Offsets = dict[TopicPartition, Committed]
 
@@ -44,11 +31,10 @@ def committed_offsets(
 async def _ask(
     told: Mapping[str, Any], groups: list[str], timeout_seconds: float
 ) -> dict[str, Offsets | ConnectException]:
-    timeout_ms = int(1000 * timeout_seconds)
-    client = AIOKafkaClient(**aiokafka_settings(told), request_timeout_ms=timeout_ms)
+    client = kafka_client(told, int(1000 * timeout_seconds))
     try:
         async with asyncio.timeout(timeout_seconds):
-            await client.bootstrap()
+            await client.connect()
         found = (_of_group(client, group, timeout_seconds) for group in groups)
         return dict(zip(groups, await asyncio.gather(*found), strict=True))
     except (KafkaError, OSError) as error:
@@ -58,39 +44,14 @@ async def _ask(
 
 
 async def _of_group(
-    client: AIOKafkaClient, group: str, timeout_seconds: float
+    client: KafkaClient, group: str, timeout_seconds: float
 ) -> Offsets | ConnectException:
-    """Retry until there is an answer: the coordinator may change at any time."""
-    last: Exception | None = None
     try:
-        async with asyncio.timeout(timeout_seconds):
-            while True:
-                try:
-                    return await _fetched(client, group)
-                except KafkaError as error:
-                    last = error
-                    if not error.retriable:
-                        break
-                await asyncio.sleep(_RETRY_SECONDS)
-    except OSError as error:
-        last = last or error
-    failed = ConnectException(f"Failed to retrieve consumer group offsets for group {group}")
-    failed.__cause__ = last
-    return failed
-
-
-async def _fetched(client: AIOKafkaClient, group: str) -> Offsets:
-    """Raises KafkaError."""
-    node = await find_coordinator(client, CoordinationType.GROUP, group)
-    request = OffsetFetchRequest(group, None)
-    answer = await client.send(node, request, group=ConnectionGroup.COORDINATION)
-    if answer.error_code:
-        raise for_code(answer.error_code)
-    found = {}
-    for topic, partitions in answer.topics:
-        for partition, offset, metadata, error_code in partitions:
-            if error_code:
-                raise for_code(error_code)
-            if offset >= 0:
-                found[TopicPartition(topic, partition)] = Committed(offset, metadata or "")
-    return found
+        found = await group_offsets.until_answered(
+            lambda: group_offsets.committed_offsets(client, group), timeout_seconds
+        )
+    except (KafkaError, OSError) as error:
+        failed = ConnectException(f"Failed to retrieve consumer group offsets for group {group}")
+        failed.__cause__ = error
+        return failed
+    return {TopicPartition(*partition): committed for partition, committed in found.items()}

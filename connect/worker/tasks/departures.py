@@ -12,15 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.errors import KafkaError, UnknownMemberIdError, for_code
-from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from common.kafka.brokers import find_coordinator
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.group_member import leave_group
 from common.process.tasks import spawn
 from connect.clock import now_ms
-from connect.worker.aiokafka_settings import aiokafka_settings
+from connect.worker.kafka_client import kafka_client
 from millstream.connect.errors import ConfigException
 
 log = logging.getLogger(__name__)
@@ -136,27 +135,24 @@ class Departures:
             await reached.close()
 
 
-async def _reached(client: Client) -> AIOKafkaClient:
-    made = AIOKafkaClient(request_timeout_ms=_REQUEST_MS, **aiokafka_settings(dict(client)))
+async def _reached(client: Client) -> KafkaClient:
+    made = kafka_client(dict(client), _REQUEST_MS)
     try:
-        await made.bootstrap()
+        await made.connect()
     except BaseException:
         await made.close()
         raise
     return made
 
 
-async def _leave(client: AIOKafkaClient, member: Member) -> None:
+async def _leave(client: KafkaClient, member: Member) -> None:
     """Raises KafkaError or OSError for a request that is to be repeated."""
     try:
-        coordinator = await find_coordinator(client, CoordinationType.GROUP, member.group)
-        answer = await client.send(coordinator, LeaveGroupRequest(member.group, member.member_id))
-        if answer.error_code:
-            raise for_code(answer.error_code)
-    except UnknownMemberIdError:
-        return
+        await leave_group(client, member.group, member.member_id)
     except KafkaError as error:
-        if error.retriable:
+        if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+            return
+        if error.is_retriable:
             raise
         log.warning("group is not told group=%s error=%r", member.group, error)
         return

@@ -1,13 +1,12 @@
 """Where a worker looks for the coordinator of its group."""
 
 import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import errors
-from aiokafka.protocol.coordination import FindCoordinatorRequest
 
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.heartbeat import HeartbeatResponse
 from connect.worker.cluster.group_client import GroupClient
 from connect.worker.settings import WorkerSettings
 
@@ -26,43 +25,30 @@ OLD, NEW = 1, 2
 class Brokers:
     """Two nodes; the old one is there, and coordinates the group no more."""
 
-    def __init__(self, error: type[errors.KafkaError]) -> None:
-        self.coordinator = OLD
-        self.cluster = self
+    def __init__(self, error: ErrorCode) -> None:
+        self.current = OLD
         self.asked: list[int] = []
-        self._error = error.errno
+        self._error = error
 
-    def get_random_node(self) -> int:
-        return self.coordinator
+    async def coordinator(self, kind: int, key: str) -> int:
+        return self.current
 
-    def brokers(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(nodeId=self.coordinator)]
-
-    async def send(self, node: int, request: Any, group: Any = None) -> Any:
-        if isinstance(request, FindCoordinatorRequest):
-            return SimpleNamespace(error_code=0, coordinator_id=self.coordinator)
+    async def ask(self, request: Any, answer: Any, node: int, **_: Any) -> HeartbeatResponse:
         self.asked.append(node)
-        return SimpleNamespace(error_code=0 if node == self.coordinator else self._error)
-
-    async def close(self) -> None:
-        pass
+        return HeartbeatResponse(error_code=0 if node == self.current else self._error)
 
 
-@pytest.mark.parametrize(
-    "error", [errors.NotCoordinatorForGroupError, errors.GroupCoordinatorNotAvailableError]
-)
-def test_who_says_that_it_is_not_the_coordinator_is_not_asked_again(
-    error: type[errors.KafkaError],
-) -> None:
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_who_says_that_it_is_not_the_coordinator_is_not_asked_again(error: ErrorCode) -> None:
     async def play() -> list[int]:
         client: Any = GroupClient(WorkerSettings.of(SETTINGS, is_distributed=True))
         brokers = Brokers(error)
-        await client._client.close()
         client._client = brokers
         assert not await client.heartbeat()
-        brokers.coordinator = NEW
-        with pytest.raises(error):
+        brokers.current = NEW
+        with pytest.raises(KafkaError) as raised:
             await client.heartbeat()
+        assert raised.value.code == error
         assert not await client.heartbeat()
         return brokers.asked
 

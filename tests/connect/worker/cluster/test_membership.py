@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from common.kafka.group_member import Joined
 from connect.group.protocol import VERSIONS, GroupAssignment, Share, encode_assignment
 from connect.herder.herder import Herder
 from connect.herder.names import TaskId
 from connect.worker.cluster import membership
-from connect.worker.cluster.group_client import Joined
 from connect.worker.cluster.membership import Membership
 from connect.worker.settings import WorkerSettings
 from tests.lib.connect_worker import WORKER_SETTINGS
