@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.credentials.access import kafka_access
 from common.credentials.translation import ClientSettingsError
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.process.collector import collect_seldom
 from common.process.properties import read_properties
 from common.process.tasks import spawn
@@ -145,7 +145,7 @@ async def _add(worker: Worker, path: Path) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run a worker; 1 when it cannot be started."""
     log_to_stderr()
-    calm_aiokafka()
+    quiet_clients()
     collect_seldom()
     try:
         asyncio.run(serve(arguments))

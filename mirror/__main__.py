@@ -16,7 +16,7 @@ from typing import Any, Final
 from common.credentials.access import add_option, kafka_access, read_client_file
 from common.credentials.translation import ClientSettingsError
 from common.http.security import add_http_option, check_listener, http_security
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.process.collector import collect_seldom
 from common.process.command_parser import CommandParser
 from common.process.ending import run_until_closed
@@ -154,7 +154,7 @@ def show_status(options: argparse.Namespace) -> int:
 def main() -> int:
     options = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    calm_aiokafka()
+    quiet_clients()
     try:
         if options.is_status:
             return show_status(options)

@@ -8,7 +8,7 @@ import sys
 from common.credentials.translation import ClientSettingsError
 from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.process.ending import run_until_closed
 from common.process.log_lines import configure_logging
 from common.process.tasks import spawn
@@ -54,7 +54,7 @@ def main() -> int:
     try:
         settings = read_settings(sys.argv[1:])
         configure_logging()
-        calm_aiokafka()
+        quiet_clients()
         asyncio.run(serve(settings))
     except (SettingsError, ClientSettingsError, OSError) as error:
         sys.stderr.write(f"millstream rest-proxy: {error}\n")

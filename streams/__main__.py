@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 
 from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
 from common.process.ending import run_until_closed
@@ -169,7 +169,7 @@ def main() -> int:
     # Faust logs every heartbeat.
     quiet = ("faust", "mode", "streams.around_faust.tables")
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
-    calm_aiokafka()
+    quiet_clients()
     try:
         asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:

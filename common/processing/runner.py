@@ -18,7 +18,7 @@ from common.http.accepting import CannotListenError
 from common.http.application import build_app
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.process import clock, traces
 from common.process.collector import collect_seldom
 from common.process.ending import run_until_closed
@@ -44,7 +44,7 @@ def _run(service: Service[S, R]) -> int:
     program = f"millstream service {service.name}"
     settings = read_settings(service.settings, program, service.what, sys.argv[1:], os.environ)
     configure_logging()
-    calm_aiokafka()
+    quiet_clients()
     traces.configure(service.name)
     collect_seldom()
     try:

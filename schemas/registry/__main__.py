@@ -14,7 +14,7 @@ from common.http.accepting import CannotListenError, listening_on
 from common.http.security import add_http_option, http_security
 from common.http.serving import Site, runner_of
 from common.http.site_guard import guard_of
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from common.process.command_parser import CommandParser, DefaultsHelpFormatter
 from common.process.ending import run_until_closed
 from common.process.tasks import spawn
@@ -155,7 +155,7 @@ def main() -> int:
     told = parse_arguments(sys.argv[1:])
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("aiokafka").setLevel(logging.WARNING)
-    calm_aiokafka()
+    quiet_clients()
     try:
         asyncio.run(serve(told))
     except CannotListenError as error:

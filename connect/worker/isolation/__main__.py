@@ -10,7 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final, cast
 
-from common.kafka.quiet_clients import calm_aiokafka
+from common.kafka.quiet_clients import quiet_clients
 from connect.clock import now_ms
 from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
@@ -174,7 +174,7 @@ def main() -> int:
     pipe = Connection(descriptor)
     begin: messages.Begin = pipe.recv()
     loggers.log_to_stderr()
-    calm_aiokafka()
+    quiet_clients()
     loggers.take_levels(begin.levels)
     settings = WorkerSettings.of(begin.settings, is_distributed=begin.is_distributed)
     worker = Worker(pipe)

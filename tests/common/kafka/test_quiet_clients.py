@@ -1,18 +1,14 @@
-"""Kafka clients without a broker: few attempts, few lines."""
+"""Kafka clients without a broker: few lines."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiokafka.client import AIOKafkaClient
 from confluent_kafka import Consumer
 
-from common.kafka import quiet_clients
-from common.kafka.quiet_clients import QUIET_SECONDS, Seldom, calm_aiokafka
+from common.kafka.quiet_clients import QUIET_SECONDS, Seldom
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = (
@@ -25,32 +21,6 @@ PROGRAMS = (
     "streams/__main__.py",
 )
 """Where the programs that use aiokafka begin."""
-
-
-def test_a_failed_update_is_followed_by_a_pause_also_when_the_topics_have_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    attempts = 0
-
-    async def fail(client: Any, metadata: Any, topics: Any) -> bool:
-        nonlocal attempts
-        attempts += 1
-        client._topics = {f"topic-{attempts}"}
-        await asyncio.sleep(0)
-        return False
-
-    monkeypatch.setattr(AIOKafkaClient, "_metadata_update", AIOKafkaClient._metadata_update)
-    monkeypatch.setattr(quiet_clients, "_update_at_once", fail)
-    monkeypatch.setattr(quiet_clients, "PAUSE_SECONDS", 0.05)
-    calm_aiokafka()
-
-    async def run() -> None:
-        client = AIOKafkaClient(bootstrap_servers="127.0.0.1:1", metadata_max_age_ms=1)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(client._md_synchronizer(), 0.3)
-
-    asyncio.run(run())
-    assert 2 <= attempts <= 7
 
 
 def record(name: str, message: str) -> logging.LogRecord:
@@ -108,5 +78,5 @@ def refused(logger: logging.Logger, is_said: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_every_program_that_uses_aiokafka_is_calm(program: str) -> None:
-    assert "    calm_aiokafka()" in (ROOT / program).read_text()
+def test_every_program_that_uses_aiokafka_is_quiet(program: str) -> None:
+    assert "    quiet_clients()" in (ROOT / program).read_text()
