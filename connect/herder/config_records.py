@@ -28,6 +28,8 @@ Config = Mapping[str, str | None]
 
 
 class ConfigRecord(NamedTuple):
+    """A record of the config topic; None deletes what the key names."""
+
     key: str
     value: bytes | None
 

@@ -60,6 +60,8 @@ class PauseTask:
 
 @dataclass(frozen=True, slots=True)
 class WriteConfig:
+    """Write records to the config topic."""
+
     records: tuple[ConfigRecord, ...]
 
 
@@ -96,11 +98,15 @@ class AskForFencing:
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
+    """Write a record to the status topic."""
+
     record: StatusRecord
 
 
 @dataclass(frozen=True, slots=True)
 class SetLogger:
+    """Set the level of a logger of this worker."""
+
     logger: str
     level: str
 

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 
 class OffsetRecord(NamedTuple):
+    """A record of an offset topic; None deletes the offset of a source partition."""
+
     key: bytes
     value: bytes | None
 

@@ -59,6 +59,8 @@ class TopicStatus(NamedTuple):
 
 
 class StatusRecord(NamedTuple):
+    """A record of the status topic; None deletes the status."""
+
     key: str
     value: bytes | None
 

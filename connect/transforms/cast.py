@@ -109,9 +109,7 @@ _CONFIG = with_null_setting(
 class Cast(PartTransformation):
     """Converts fields or the whole part to other types."""
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _CONFIG.parse(configs)

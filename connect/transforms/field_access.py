@@ -36,9 +36,7 @@ class ExtractField(PartTransformation):
 
     leaves_null = False
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _EXTRACT
+    definition = _EXTRACT
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _EXTRACT.parse(configs)
@@ -79,9 +77,7 @@ class HoistField(PartTransformation):
 
     leaves_null = False
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _HOIST
+    definition = _HOIST
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._field: str = _HOIST.parse(configs)["field"]

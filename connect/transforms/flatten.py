@@ -35,9 +35,7 @@ _PLAIN = (bool, int, float, str, bytes, bytearray, memoryview, list, tuple)
 class Flatten(PartTransformation):
     """Moves nested fields to the top level."""
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._delimiter: str = _CONFIG.parse(configs)["delimiter"]

@@ -8,6 +8,7 @@ from connect.converters.value_parser import parse_string
 from connect.transforms.parts import (
     PACKAGE,
     REPLACE_NULL,
+    KafkasTransformation,
     OfKey,
     OfValue,
     PartTransformation,
@@ -25,7 +26,6 @@ from millstream.connect import (
     Importance,
     Schema,
     Struct,
-    Transformation,
 )
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import (
@@ -94,18 +94,11 @@ _FROM = with_null_setting(
 )
 
 
-class DropHeaders(Transformation[ConnectRecord]):
+class DropHeaders(KafkasTransformation):
     """Removes headers by name."""
 
     kafka_class = f"{PACKAGE}.DropHeaders"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _DROP
+    definition = _DROP
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._names: list[str] = _DROP.parse(configs)["headers"]
@@ -114,18 +107,11 @@ class DropHeaders(Transformation[ConnectRecord]):
         return dataclasses.replace(record, headers=record.headers.without(*self._names))
 
 
-class InsertHeader(Transformation[ConnectRecord]):
+class InsertHeader(KafkasTransformation):
     """Adds one header."""
 
     kafka_class = f"{PACKAGE}.InsertHeader"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _INSERT
+    definition = _INSERT
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _INSERT.parse(configs)
@@ -140,9 +126,7 @@ class InsertHeader(Transformation[ConnectRecord]):
 class HeaderFrom(PartTransformation):
     """Copies or moves fields to headers."""
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _FROM
+    definition = _FROM
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _FROM.parse(configs)

@@ -77,9 +77,7 @@ class _Place(NamedTuple):
 class InsertField(PartTransformation):
     """Adds fields about the record itself, or with a fixed string."""
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _CONFIG.parse(configs)

@@ -52,9 +52,7 @@ class MaskField(PartTransformation):
 
     leaves_null = False
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _CONFIG.parse(configs)

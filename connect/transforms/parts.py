@@ -23,14 +23,24 @@ PACKAGE = "org.apache.kafka.connect.transforms"
 REPLACE_NULL = "replace.null.with.default"
 
 
-class PartTransformation(Transformation[ConnectRecord]):
-    """Changes a record's key or its value; with `leaves_null` a null part stays as it is."""
+class KafkasTransformation(Transformation[ConnectRecord]):
+    """One of Kafka's transformations, with the settings of `definition`."""
 
-    leaves_null: ClassVar[bool] = True
+    definition: ClassVar[ConfigDef] = ConfigDef()
 
     @classmethod
     def version(cls) -> str:
         return "4.3.1"
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return cls.definition
+
+
+class PartTransformation(KafkasTransformation):
+    """Changes a record's key or its value; with `leaves_null` a null part stays as it is."""
+
+    leaves_null: ClassVar[bool] = True
 
     @abstractmethod
     def part_of(self, record: ConnectRecord) -> SchemaAndValue:

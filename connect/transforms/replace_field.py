@@ -79,9 +79,7 @@ _CONFIG = with_null_setting(
 class ReplaceField(PartTransformation):
     """Drops and renames fields."""
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _CONFIG.parse(configs)

@@ -6,13 +6,12 @@ from typing import Any
 
 from connect.java.date_format import DateFormat
 from connect.java.patterns import RegexValidator, java_pattern, replaced_first
-from connect.transforms.parts import PACKAGE, PartTransformation
+from connect.transforms.parts import PACKAGE, KafkasTransformation
 from millstream.connect import (
     ConfigDef,
     ConfigException,
     DataException,
     Importance,
-    Transformation,
 )
 from millstream.connect.config.types import Type
 from millstream.connect.data.records import ConnectRecord
@@ -52,18 +51,11 @@ _TIMESTAMP = (
 )
 
 
-class RegexRouter(Transformation[ConnectRecord]):
+class RegexRouter(KafkasTransformation):
     """Renames the topics that match a pattern."""
 
     kafka_class = f"{PACKAGE}.RegexRouter"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _REGEX
+    definition = _REGEX
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _REGEX.parse(configs)
@@ -84,18 +76,11 @@ class RegexRouter(Transformation[ConnectRecord]):
         return dataclasses.replace(record, topic=topic)
 
 
-class TimestampRouter(Transformation[ConnectRecord]):
+class TimestampRouter(KafkasTransformation):
     """Adds the record's timestamp to the topic's name."""
 
     kafka_class = f"{PACKAGE}.TimestampRouter"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _TIMESTAMP
+    definition = _TIMESTAMP
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _TIMESTAMP.parse(configs)
@@ -114,14 +99,10 @@ class TimestampRouter(Transformation[ConnectRecord]):
         return dataclasses.replace(record, topic=topic.replace("${timestamp}", written))
 
 
-class Filter(Transformation[ConnectRecord]):
+class Filter(KafkasTransformation):
     """Drops records; a predicate selects them."""
 
     kafka_class = f"{PACKAGE}.Filter"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         """Do nothing: this transformation has no settings."""

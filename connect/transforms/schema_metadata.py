@@ -7,6 +7,7 @@ from typing import Any
 from connect.transforms.parts import (
     PACKAGE,
     REPLACE_NULL,
+    KafkasTransformation,
     OfKey,
     OfValue,
     PartTransformation,
@@ -23,7 +24,6 @@ from millstream.connect import (
     Importance,
     Schema,
     Struct,
-    Transformation,
 )
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import ValidList
@@ -52,9 +52,7 @@ class SetSchemaMetadata(PartTransformation):
 
     leaves_null = False
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _METADATA
+    definition = _METADATA
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _METADATA.parse(configs)
@@ -104,18 +102,11 @@ class SetSchemaMetadataValue(OfValue, SetSchemaMetadata):
     kafka_class = f"{PACKAGE}.SetSchemaMetadata$Value"
 
 
-class ValueToKey(Transformation[ConnectRecord]):
+class ValueToKey(KafkasTransformation):
     """Replaces the key with some fields of the value."""
 
     kafka_class = f"{PACKAGE}.ValueToKey"
-
-    @classmethod
-    def version(cls) -> str:
-        return PartTransformation.version()
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _VALUE_TO_KEY
+    definition = _VALUE_TO_KEY
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _VALUE_TO_KEY.parse(configs)

@@ -92,9 +92,7 @@ class TimestampConverter(PartTransformation):
 
     leaves_null = False
 
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return _CONFIG
+    definition = _CONFIG
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = _CONFIG.parse(configs)

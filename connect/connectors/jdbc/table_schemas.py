@@ -51,6 +51,8 @@ class Reading(NamedTuple):
 
 
 class ReadColumn(NamedTuple):
+    """How a column is selected, and how its values become those of the schema."""
+
     schema: Schema
     asked: "sa.ColumnElement[Any]"
     """The expression in the SELECT."""

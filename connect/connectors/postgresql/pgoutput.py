@@ -30,6 +30,8 @@ Values = tuple[Value, ...]
 
 
 class Column(NamedTuple):
+    """A column of a table, as the log describes it."""
+
     name: str
     is_key: bool
     """Whether the column is part of the replica identity."""
@@ -39,6 +41,8 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
+    """The description of a table, sent before its first change and after each alteration."""
+
     relation_id: int
     schema: str
     table: str
@@ -48,11 +52,15 @@ class Relation:
 
 
 class Begin(NamedTuple):
+    """A transaction begins; its changes follow."""
+
     transaction_id: int
     timestamp_ms: int
 
 
 class Commit(NamedTuple):
+    """The transaction ends; the log may be confirmed up to `end_lsn`."""
+
     end_lsn: int
 
 
@@ -68,6 +76,8 @@ class Change(NamedTuple):
 
 
 class Truncate(NamedTuple):
+    """Tables lost all their rows."""
+
     relation_ids: tuple[int, ...]
 
 

@@ -46,7 +46,7 @@ class _Row(NamedTuple):
 
 
 class Types:
-    """A row of pg_type."""
+    """The rows of pg_type, by type id; it resolves domains and arrays."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._rows: Mapping[int, _Row] = {row[0]: _Row(*row[1:]) for row in rows}

@@ -33,6 +33,8 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
+    """Pause the task, or go on."""
+
     is_paused: bool
 
 
@@ -63,11 +65,15 @@ FromWorker = Begin | Pause | Stop | Alive | Answer
 
 @dataclass(frozen=True, slots=True)
 class Began:
+    """The task has begun; `version` is that of its class."""
+
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
+    """The task is paused, or goes on."""
+
     is_paused: bool
 
 
@@ -80,6 +86,8 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Used:
+    """The task has used a topic."""
+
     topic: str
 
 
