@@ -5,6 +5,10 @@ share coordinator to begin their state (InitializeShareGroupState): an effect, `
 The shell reports the results to `on_results`. A partition without a result, because the answer was
 lost or this coordinator has just taken the group over, is asked for again after
 `group.share.initialize.retry.interval.ms`; to begin a state of the same epoch twice does no harm.
+
+Where a partition begins is a matter of the group's settings, when the group first sees the topic.
+A partition that is added later begins at its first record: `latest` would lose what is written
+before the group sees it (KAFKA-20742, mended after Kafka 4.3.1).
 """
 
 import logging
@@ -25,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 UNSET = -1
 """The start offset of a partition that begins where the group's settings say."""
+FIRST = 0
+"""That of a partition whose every record is new to the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,13 @@ def maybe_initialize(step: Step, group: ShareGroup) -> bool:
     answer was lost, or a partition of a topic without subscribers.
     """
     wanted = lacking_state(step, group)
+    start_offsets = {
+        topic_id: {each: start_of(group, topic_id, each) for each in sorted(named.partitions)}
+        for topic_id, named in wanted.items()
+    }
     if wanted and begin(step, group, wanted):
-        start_offsets = {
-            topic_id: dict.fromkeys(sorted(named.partitions), UNSET)
-            for topic_id, named in wanted.items()
-        }
+        for topic_id, of_topic in start_offsets.items():
+            group.begun_at.setdefault(topic_id, {}).update(of_topic)
         effect = InitializeState(group.group_id, group.group_epoch, start_offsets)
         step.output.effects.append(effect)
     states, topics = group.states, step.shard.image().topics.by_name
@@ -56,6 +64,21 @@ def maybe_initialize(step: Step, group: ShareGroup) -> bool:
     return any(
         states.all_of(topic_id) != states.initialized_of(topic_id) for topic_id in subscribed
     )
+
+
+def start_of(group: ShareGroup, topic_id: bytes, partition: int) -> int:
+    """Return where a partition begins: as before, if its state has been asked for already.
+
+    After a takeover nobody remembers that: the partition counts as added if others have state, for
+    to read too much is better than to lose.
+    """
+    begun = group.begun_at.get(topic_id, {})
+    if partition in begun:
+        return begun[partition]
+    known = group.states.all_of(topic_id)
+    if partition in known:
+        known = group.states.initialized_of(topic_id)
+    return FIRST if known else UNSET
 
 
 def lacking_state(step: Step, group: ShareGroup) -> dict[bytes, NamedPartitions]:
@@ -99,6 +122,11 @@ def on_results(step: Step, group_id: str, done: Partitions, refused: Partitions)
     for topic_id in (*done, *refused):
         if topic_id not in states.initializing:
             group.initializing_since_ms.pop(topic_id, None)
+    for topic_id, partitions in done.items():
+        begun = group.begun_at.pop(topic_id, {})
+        left = {each: begun[each] for each in begun.keys() - set(partitions)}
+        if left:
+            group.begun_at[topic_id] = left
 
 
 def forget_topics(step: Step, group: ShareGroup, topic_ids: Collection[bytes]) -> None:

@@ -62,6 +62,8 @@ class ShareGroup:
     # Soft state: it is not in the log and starts empty after a reload.
     seen_topics_version: int = -1  # the version of the cluster's topics at the last refresh
     initializing_since_ms: dict[bytes, int] = field(default_factory=dict)  # by topic, wall time
+    begun_at: dict[bytes, dict[int, int]] = field(default_factory=dict)
+    """By topic and partition, the start offsets of state that is not known to have begun."""
     new_targets: NewTargets | None = None
 
     @property

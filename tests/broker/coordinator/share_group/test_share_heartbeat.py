@@ -70,6 +70,46 @@ def test_state_that_was_refused_is_asked_for_again(world) -> None:
     assert world.share_group.states.initialized_of(topic_id("orders")) == {0, 1, 2, 3}
 
 
+def starts(world) -> dict[int, int]:
+    """Return where the partitions that are wanted begin."""
+    (wanted,) = world.wanted
+    return dict(wanted.start_offsets[topic_id("orders")])
+
+
+def test_partitions_that_are_added_begin_at_their_first_record(world) -> None:
+    member = world.member("orders")
+    world.settle_share(member)
+    world.topics(orders=6)
+    member.beat()
+    assert starts(world) == {4: 0, 5: 0}
+    world.initialize(refuses=True)
+    member.beat()
+    assert starts(world) == {4: 0, 5: 0}
+
+
+def test_partitions_of_a_new_topic_begin_as_the_settings_say_also_when_asked_again(world) -> None:
+    member = world.member("orders")
+    member.beat()
+    world.initialize(refuses=True)
+    member.beat()
+    assert starts(world) == dict.fromkeys(range(4), -1)
+    wanted = world.wanted.pop()
+    done, refused = {topic_id("orders"): [0, 1]}, {topic_id("orders"): [2, 3]}
+    world.take(world.shard.on_share_state(wanted.group_id, done, refused, world.now))
+    member.beat()
+    assert starts(world) == {2: -1, 3: -1}
+
+
+def test_after_a_takeover_an_added_partition_loses_nothing(world) -> None:
+    member = world.member("orders")
+    world.settle_share(member)
+    world.topics(orders=6)
+    member.beat()
+    world.reload()
+    member.beat()
+    assert starts(world) == {4: 0, 5: 0}
+
+
 def test_state_whose_begin_is_not_answered_is_asked_for_again_later(world) -> None:
     member = world.member("orders")
     member.beat()
