@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from broker.cli.acl_options import Options, add_arguments, read_options
 from broker.cli.acl_requests import create_acls, delete_acls, describe_acls
-from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool_parser
+from broker.cli.arguments import add_connection, connection_of, tool, tool_parser
 from broker.security.acls import (
     Acl,
     AclFilter,
@@ -16,7 +16,6 @@ from broker.security.acls import (
     ResourceType,
 )
 from common.kafka.admin.client import AdminClient
-from common.kafka.errors import KafkaError
 
 DESCRIPTION = (
     "List, add and remove access rules. A rule allows or denies a principal an operation on a "
@@ -24,20 +23,17 @@ DESCRIPTION = (
 )
 
 
+@tool("Error while executing ACL command: ")
 def main(arguments: list[str]) -> int:
     """Carry out one action; 1 when it is refused."""
     parser = tool_parser("acls", DESCRIPTION)
     add_connection(parser)
     add_arguments(parser)
     options = parser.parse_args(arguments)
-    try:
-        chosen = read_options(parser, options)
-        with AdminClient(connection_of(options)) as client:
-            run = {"add": _add, "remove": _remove, "list": _list}[chosen.action]
-            run(client, chosen)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error while executing ACL command: {error}", file=sys.stderr)
-        return 1
+    chosen = read_options(parser, options)
+    with AdminClient(connection_of(options)) as client:
+        run = {"add": _add, "remove": _remove, "list": _list}[chosen.action]
+        run(client, chosen)
     return 0
 
 

@@ -9,17 +9,20 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 from broker.cli.admin_settings import admin_settings, read_properties
 from broker.cli.examples import EXAMPLES
 from common.kafka.admin.settings import AdminSettings
+from common.kafka.errors import KafkaError
 from common.process.command_parser import odd_arguments
 
+Run = TypeVar("Run", bound=Callable[..., int])
 HELP_WIDTH = 80
 ADDRESSES_VARIABLE = "KAFKA_BOOTSTRAP_SERVERS"
 OLD_FLAGS = {
@@ -115,6 +118,23 @@ class ToolParser(argparse.ArgumentParser):
 def _guess(slip: str, known: Iterable[str]) -> str:
     found = get_close_matches(slip, list(known), n=1)
     return f" (did you mean {found[0]}?)" if found else ""
+
+
+def tool(prefix: str = "") -> Callable[[Run], Run]:
+    """Let a tool print a refusal, behind a prefix, and return 1; its errors are those of Kafka."""
+
+    def decorated(run: Run) -> Run:
+        @wraps(run)
+        def running(*arguments: Any) -> int:
+            try:
+                return run(*arguments)
+            except (KafkaError, ToolFailed) as error:
+                print(f"{prefix}{error}", file=sys.stderr)
+                return 1
+
+        return cast(Run, running)
+
+    return decorated
 
 
 def tool_parser(name: str, description: str) -> ToolParser:

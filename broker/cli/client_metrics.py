@@ -1,13 +1,12 @@
 """`millstream client-metrics`: subscriptions to metrics, with the flags of kafka-client-metrics."""
 
 import argparse
-import sys
 
 from broker.cli.arguments import (
-    ToolFailed,
     add_connection,
     check_not_with,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.log.checkpoints import encode_uuid
@@ -21,7 +20,6 @@ from common.kafka.admin.configs import (
     describe,
     list_resources,
 )
-from common.kafka.errors import KafkaError
 
 TIMEOUT_MS = 30_000
 ACTIONS = ("alter", "delete", "describe", "list")
@@ -32,17 +30,14 @@ SELECTORS = (
 )
 
 
+@tool("Error while executing client metrics command : ")
 def main(arguments: list[str]) -> int:
     """Run one action; return 1 if it is refused."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
-    try:
-        with AdminClient(connection_of(options, default_timeout_ms=TIMEOUT_MS)) as client:
-            _run(client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error while executing client metrics command : {error}", file=sys.stderr)
-        return 1
+    with AdminClient(connection_of(options, default_timeout_ms=TIMEOUT_MS)) as client:
+        _run(client, options)
     return 0
 
 

@@ -1,25 +1,21 @@
 """`millstream cluster`: the id and the nodes of a cluster, with the flags of kafka-cluster."""
 
 import argparse
-import sys
 
-from broker.cli.arguments import ToolFailed, add_sub_command, connection_of, tool_parser
+from broker.cli.arguments import ToolFailed, add_sub_command, connection_of, tool, tool_parser
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.cluster import describe_cluster, unregister_broker
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.describe_cluster import DescribeClusterBroker
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
     options.command_config = options.command_config or options.config
-    try:
-        with AdminClient(connection_of(options)) as client:
-            COMMANDS[options.command](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    with AdminClient(connection_of(options)) as client:
+        COMMANDS[options.command](client, options)
     return 0
 
 

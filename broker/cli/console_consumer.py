@@ -12,6 +12,7 @@ from broker.cli.arguments import (
     ToolFailed,
     ToolParser,
     check_required,
+    tool,
     tool_parser,
     use_new_names,
 )
@@ -42,18 +43,15 @@ DEPRECATED = {
 }
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Print records until a signal or a limit; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
-    try:
-        formatter = make_formatter(options.formatter, formatter_properties(options))
-        settings = consumer_settings(parser, options, system_random())
-        return _consume(options, settings, formatter)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    formatter = make_formatter(options.formatter, formatter_properties(options))
+    settings = consumer_settings(parser, options, system_random())
+    return _consume(options, settings, formatter)
 
 
 def _parser() -> ToolParser:

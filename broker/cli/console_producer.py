@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from broker.cli.admin_settings import read_properties
 from broker.cli.arguments import (
-    ToolFailed,
     ToolParser,
     check_required,
+    tool,
     tool_parser,
     use_new_names,
 )
@@ -62,16 +62,13 @@ DEPRECATED = {
 }
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Publish until standard input ends; return 1 if a record was not delivered."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
-    try:
-        return _publish(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _publish(options)
 
 
 def _parser() -> ToolParser:

@@ -14,6 +14,7 @@ from broker.cli.arguments import (
     ToolParser,
     check_not_with,
     check_required,
+    tool,
     tool_parser,
 )
 from broker.cli.clients.performance import ConsumerStats, date_text, metric_lines
@@ -21,7 +22,7 @@ from broker.cli.clients.settings import collect_settings
 from broker.cli.waiting import Progress
 from broker.metadata.topic_names import code_of_unknown
 from broker.server.clock import SystemClock, system_random
-from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.errors import ErrorCode
 from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -39,16 +40,13 @@ HEADING = f"start.time, end.time, {COLUMNS}"
 DETAILED = f"time, threadId, {COLUMNS}"
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Consume records and print the throughput; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
-    try:
-        return _consume(options, _settings(options))
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _consume(options, _settings(options))
 
 
 def _parser() -> ToolParser:

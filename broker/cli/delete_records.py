@@ -1,13 +1,12 @@
 """`millstream delete-records`: delete the records before an offset, with Kafka's flags."""
 
 import argparse
-import sys
 
 from broker.cli.arguments import (
-    ToolFailed,
     add_connection,
     check_required,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.cli.json_files import offsets_to_delete, read_json
@@ -17,19 +16,16 @@ from common.kafka.admin.leaders import delete_records
 from common.kafka.errors import KafkaError
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Delete records; return 1 if the file is invalid or any partition fails."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["bootstrap-server", "offset-json-file"])
-    try:
-        offsets = offsets_to_delete(read_json(options.offset_json_file))
-        with AdminClient(connection_of(options)) as client:
-            print("Executing records delete operation", flush=True)
-            outcomes = delete_records(client, offsets)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    offsets = offsets_to_delete(read_json(options.offset_json_file))
+    with AdminClient(connection_of(options)) as client:
+        print("Executing records delete operation", flush=True)
+        outcomes = delete_records(client, offsets)
     print("Records delete operation completed:")
     for partition, outcome in sorted(outcomes.items()):
         print(outcome_text(partition, outcome))

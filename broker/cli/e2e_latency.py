@@ -9,12 +9,11 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.cli.admin_settings import admin_settings, read_properties
-from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_parser
+from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool, tool_parser
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import Random, SystemClock, monotonic_seconds
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.topics import create_topic
-from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -43,16 +42,13 @@ class Sent(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Send records and print how long they took; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(_named(arguments))
     _check(parser, options)
-    try:
-        return _measure(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _measure(options)
 
 
 def _named(arguments: list[str]) -> list[str]:

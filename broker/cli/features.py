@@ -1,13 +1,13 @@
 """`millstream features`: describe and change feature levels, with the flags of kafka-features."""
 
 import argparse
-import sys
 
 from broker.cli.arguments import (
     ToolFailed,
     add_connection,
     add_sub_command,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.cli.release_versions import (
@@ -31,23 +31,20 @@ from common.kafka.errors import KafkaError
 MAX_LEVEL = 32767
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
-    try:
-        # Kafka's tool checks the settings also in commands without a request.
-        settings = connection_of(options)
-        if options.command == "version-mapping":
-            print(mapping_text(options.release_version or LATEST_RELEASE))
-        elif options.command == "feature-dependencies":
-            for text in options.feature:
-                print(dependencies_text(*parse_level(text)))
-        else:
-            with AdminClient(settings) as client:
-                COMMANDS[options.command](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    # Kafka's tool checks the settings also in commands without a request.
+    settings = connection_of(options)
+    if options.command == "version-mapping":
+        print(mapping_text(options.release_version or LATEST_RELEASE))
+    elif options.command == "feature-dependencies":
+        for text in options.feature:
+            print(dependencies_text(*parse_level(text)))
+    else:
+        with AdminClient(settings) as client:
+            COMMANDS[options.command](client, options)
     return 0
 
 

@@ -10,6 +10,7 @@ from broker.cli.arguments import (
     add_connection,
     check_required,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.model import TopicPartition
@@ -32,18 +33,15 @@ RULE = re.compile("([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 Chooses = Callable[[TopicPartition], bool]
 
 
+@tool("Error occurred: ")
 def main(arguments: list[str]) -> int:
     """Print offsets; return 1 if no partition matches or the cluster is unreachable."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["bootstrap-server"])
-    try:
-        chooses, timestamp = _choice(options), parse_time(options.time)
-        with AdminClient(connection_of(options)) as client:
-            _print_offsets(client, _partitions(client, options, chooses), timestamp)
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error occurred: {error}", file=sys.stderr)
-        return 1
+    chooses, timestamp = _choice(options), parse_time(options.time)
+    with AdminClient(connection_of(options)) as client:
+        _print_offsets(client, _partitions(client, options, chooses), timestamp)
     return 0
 
 

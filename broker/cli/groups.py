@@ -1,19 +1,17 @@
 """`millstream groups`: list groups of every type, with the flags of kafka-groups."""
 
 import argparse
-import sys
 from collections.abc import Iterable
 
 from broker.cli.arguments import (
-    ToolFailed,
     add_connection,
     check_not_with,
     connection_of,
+    tool,
     tool_parser,
 )
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.groups import CONSUMER_PROTOCOL_TYPES, GroupListing, list_groups
-from common.kafka.errors import KafkaError
 
 GROUP_TYPES = ("classic", "consumer", "share", "streams")
 FILTERS = ("group-type", "protocol", "consumer", "share", "streams")
@@ -21,6 +19,7 @@ TIMEOUT_MS = 30_000
 MIN_WIDTH = 20
 
 
+@tool("Error while executing groups command : ")
 def main(arguments: list[str]) -> int:
     """List groups; return 1 if the cluster is unreachable."""
     parser = _parser()
@@ -31,12 +30,8 @@ def main(arguments: list[str]) -> int:
         parser.error("--group-type must be a valid group type.")
     for flag in ("consumer", "share", "streams"):
         check_not_with(parser, options, flag, [other for other in FILTERS if other != flag])
-    try:
-        with AdminClient(connection_of(options, default_timeout_ms=TIMEOUT_MS)) as client:
-            groups = [group for group in list_groups(client) if is_listed(group, options)]
-    except (KafkaError, ToolFailed) as error:
-        print(f"Error while executing groups command : {error}", file=sys.stderr)
-        return 1
+    with AdminClient(connection_of(options, default_timeout_ms=TIMEOUT_MS)) as client:
+        groups = [group for group in list_groups(client) if is_listed(group, options)]
     print("\n".join(listing_lines(groups)))
     return 0
 

@@ -1,10 +1,16 @@
 """`millstream leader-election`: elect leaders, with the flags of kafka-leader-election."""
 
 import argparse
-import sys
 from collections.abc import Mapping
 
-from broker.cli.arguments import ToolFailed, add_connection, connection_of, is_given, tool_parser
+from broker.cli.arguments import (
+    ToolFailed,
+    add_connection,
+    connection_of,
+    is_given,
+    tool,
+    tool_parser,
+)
 from broker.cli.json_files import election_partitions, read_json
 from broker.model import TopicPartition
 from common.kafka.admin.client import AdminClient
@@ -15,19 +21,16 @@ TIMEOUT_MS = 30_000
 SUBJECTS = ("topic", "all-topic-partitions", "path-to-json-file")
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Elect leaders; return 1 if the election of a partition failed."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    try:
-        election, partitions = _wanted(options)
-        options.command_config = options.command_config or getattr(options, "admin.config")
-        settings = connection_of(options, default_timeout_ms=TIMEOUT_MS)
-        with AdminClient(settings) as client:
-            _elect(client, election, partitions)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    election, partitions = _wanted(options)
+    options.command_config = options.command_config or getattr(options, "admin.config")
+    settings = connection_of(options, default_timeout_ms=TIMEOUT_MS)
+    with AdminClient(settings) as client:
+        _elect(client, election, partitions)
     return 0
 
 

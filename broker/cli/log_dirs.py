@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 
 from broker.cli.arguments import (
@@ -10,26 +9,23 @@ from broker.cli.arguments import (
     add_connection,
     check_required,
     connection_of,
+    tool,
     tool_parser,
 )
 from common.kafka.admin.client import AdminClient, error_of
 from common.kafka.admin.log_directories import log_directories
-from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Print the directories and their replicas as JSON; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_required(parser, options, ["bootstrap-server", "describe"])
-    try:
-        wanted = _broker_ids(options.broker_list)
-        with AdminClient(connection_of(options)) as client:
-            _describe(client, wanted, _split(options.topic_list))
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    wanted = _broker_ids(options.broker_list)
+    with AdminClient(connection_of(options)) as client:
+        _describe(client, wanted, _split(options.topic_list))
     return 0
 
 

@@ -4,7 +4,6 @@ The flags, the output and the exit statuses are those of kafka-metadata-quorum.
 """
 
 import argparse
-import sys
 from collections.abc import Iterable
 
 from broker.cli.admin_settings import read_properties
@@ -13,6 +12,7 @@ from broker.cli.arguments import (
     add_connection,
     add_sub_command,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.cli.java_text import table_text
@@ -26,7 +26,6 @@ from broker.log.checkpoints import encode_uuid
 from broker.server.clock import SystemClock
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.cluster import Quorum, describe_cluster, describe_metadata_quorum
-from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.describe_quorum import ReplicaState
 
 COLUMNS = (
@@ -40,14 +39,11 @@ COLUMNS = (
 )
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Run one sub-command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
-    try:
-        print(_run(options))
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    print(_run(options))
     return 0
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from broker.cli.arguments import ToolFailed, ToolParser, tool_parser, use_new_names
+from broker.cli.arguments import ToolFailed, ToolParser, tool, tool_parser, use_new_names
 from broker.cli.clients.performance import ProducerStats, metric_lines
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import Random, SystemClock, random_uuid
-from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -33,17 +32,14 @@ UNPOLLED = 500
 DEPRECATED = {"producer-props": "command-property", "producer.config": "command-config"}
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Produce records and print the throughput; return 1 if some were not delivered."""
     parser = _parser()
     options = parser.parse_args(arguments)
     _check(parser, options)
-    try:
-        payloads = _payloads(options)
-        return _produce(options, payloads, _settings(options))
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    payloads = _payloads(options)
+    return _produce(options, payloads, _settings(options))
 
 
 def _parser() -> ToolParser:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool_parser
+from broker.cli.arguments import ToolFailed, ToolParser, check_required, tool, tool_parser
 from broker.cli.clients.performance import MEBIBYTE, metric_lines, per_second
 from broker.cli.clients.settings import collect_settings
 from broker.cli.consumer_perf_test import (
@@ -20,7 +20,6 @@ from broker.cli.consumer_perf_test import (
 )
 from broker.cli.waiting import Progress
 from broker.server.clock import SystemClock
-from common.kafka.errors import KafkaError
 from common.process.ending import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ HEADING = (
 )
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Consume records and print the throughput; return 1 after an error."""
     parser = _parser()
@@ -42,12 +42,8 @@ def main(arguments: list[str]) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.library import told
 
-    try:
-        with told():
-            return _consume(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    with told():
+        return _consume(options)
 
 
 def _parser() -> ToolParser:

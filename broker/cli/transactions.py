@@ -15,6 +15,7 @@ from broker.cli.arguments import (
     add_connection,
     add_sub_command,
     connection_of,
+    tool,
     tool_parser,
 )
 from broker.cli.java_text import table_text
@@ -70,15 +71,12 @@ class OpenTransaction(NamedTuple):
     producer: ProducerState
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Run one command; return 1 if it is refused."""
     options = _parser().parse_args(arguments)
-    try:
-        with AdminClient(connection_of(options)) as client:
-            COMMANDS[options.command](client, options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    with AdminClient(connection_of(options)) as client:
+        COMMANDS[options.command](client, options)
     return 0
 
 

@@ -4,14 +4,12 @@ The flags and the lines are those of kafka-verifiable-consumer, for the system t
 """
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
-from broker.cli.arguments import ToolFailed, ToolParser, check_not_with, tool_parser
+from broker.cli.arguments import ToolParser, check_not_with, tool, tool_parser
 from broker.cli.clients.events import Received, by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
-from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     import confluent_kafka
@@ -23,16 +21,13 @@ POLL_SECONDS = 0.1
 PROTOCOLS = ("classic", "consumer")
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Consume until there is enough, or a signal comes; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_not_with(parser, options, "consumer.config", ["command-config"])
-    try:
-        return _consume(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _consume(options)
 
 
 def _parser() -> ToolParser:

@@ -7,13 +7,11 @@ sent.
 
 import argparse
 import itertools
-import sys
 from typing import TYPE_CHECKING
 
-from broker.cli.arguments import ToolFailed, ToolParser, check_not_with, tool_parser
+from broker.cli.arguments import ToolParser, check_not_with, tool, tool_parser
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
-from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     import confluent_kafka
@@ -24,16 +22,13 @@ ACKS = (0, 1, -1)
 POLL_SECONDS = 0.1
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Send numbers until there are enough, or a signal comes; return 1 after an error."""
     parser = _parser()
     options = parser.parse_args(arguments)
     check_not_with(parser, options, "producer.config", ["command-config"])
-    try:
-        return _produce(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _produce(options)
 
 
 def _parser() -> ToolParser:

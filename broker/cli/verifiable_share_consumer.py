@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.cli.admin_settings import admin_settings
-from broker.cli.arguments import ToolFailed, ToolParser, tool_parser
+from broker.cli.arguments import ToolParser, tool, tool_parser
 from broker.cli.clients.events import by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.configs import Resource, ResourceType, alter
-from common.kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException, ShareConsumer, TopicPartition
@@ -29,14 +28,11 @@ MODES = ("auto", "sync", "async")
 RESET = "share.auto.offset.reset"
 
 
+@tool()
 def main(arguments: list[str]) -> int:
     """Consume until there is enough, or a signal comes; return 1 after an error."""
     options = _parser().parse_args(arguments)
-    try:
-        return _consume(options)
-    except (KafkaError, ToolFailed) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return _consume(options)
 
 
 def _parser() -> ToolParser:
