@@ -157,7 +157,7 @@ class Output:
             yield batch
 
 
-LoadedSteps: TypeAlias = Generator[None, None, Output]
+Loading: TypeAlias = Generator[None, None, Output]
 """The start of a loaded shard: it yields between bounded pieces of work, and returns an output."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from broker.coordinator.consumer_group.assignors.spec import Steps
+from broker.coordinator.consumer_group.assignors.spec import Pieces
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.group_state.modern_group import advance
 from broker.coordinator.output import CoordinatorRecord
@@ -34,7 +34,7 @@ class NewTargets:
     """The largest number of partitions of one member."""
     _steps: Generator[int, None, None] | None = None
 
-    def of(self, assign: Steps[dict[str, Assignment]]) -> Self:
+    def of(self, assign: Pieces[dict[str, Assignment]]) -> Self:
         """Begin the computation with the steps of an assignor."""
         self._steps = self._compute(assign)
         return self
@@ -43,7 +43,7 @@ class NewTargets:
         """Compute for a few milliseconds; return True when done."""
         return advance(self._steps or iter(()))
 
-    def _compute(self, assign: Steps[dict[str, Assignment]]) -> Generator[int, None, None]:
+    def _compute(self, assign: Pieces[dict[str, Assignment]]) -> Generator[int, None, None]:
         self.targets = yield from assign
         for member_id, target in self.targets.items():
             size = sum(map(len, target.values()))

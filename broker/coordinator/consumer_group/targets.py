@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from broker.coordinator.consumer_group.assignors import range as range_assignor
 from broker.coordinator.consumer_group.assignors import uniform
-from broker.coordinator.consumer_group.assignors.spec import MemberSpec, Steps, make_spec
+from broker.coordinator.consumer_group.assignors.spec import MemberSpec, Pieces, make_spec
 from broker.coordinator.consumer_group.consumer_group import ConsumerDeadline, ConsumerGroup
 from broker.coordinator.consumer_group.member import Assignment, ConsumerMember, MemberSubscription
 from broker.coordinator.consumer_group.new_targets import NewTargets, fits_records
@@ -59,7 +59,7 @@ def begin_to_assign(step: Step, group: ConsumerGroup) -> NewTargets:
 
 def assign(
     assignor: str, members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
-) -> Steps[dict[str, Assignment]]:
+) -> Pieces[dict[str, Assignment]]:
     """Compute the target of every member with an assignor."""
     spec = yield from make_spec(members, partition_counts)
     return (yield from ASSIGNORS[assignor](spec))

@@ -42,7 +42,7 @@ from broker.coordinator.output import (
     TIMELESS,
     EndOfTransaction,
     Instant,
-    LoadedSteps,
+    Loading,
     Output,
     RandomSource,
     Reply,
@@ -146,7 +146,7 @@ class GroupShard:
         if streams_record is not None:
             replay_streams(self.state.of(StreamsGroup), streams_record)
 
-    def loaded(self, now: Instant) -> LoadedSteps:
+    def loaded(self, now: Instant) -> Loading:
         """Start the session of every loaded member; rebalance groups over group.max.size."""
         step = Step(self.state, now)
         left = KEYS_AT_ONCE

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from broker.coordinator.consumer_group.assignors.spec import MemberSpec, Steps
+from broker.coordinator.consumer_group.assignors.spec import MemberSpec, Pieces
 from broker.coordinator.consumer_group.member import Assignment
 
 
@@ -31,7 +31,7 @@ Assignable: TypeAlias = Mapping[bytes, Sequence[int]]
 
 def assign(
     members: Mapping[str, MemberSpec], assignable: Assignable
-) -> Steps[dict[str, Assignment]]:
+) -> Pieces[dict[str, Assignment]]:
     """Compute the target of every member."""
     found: dict[str, set[Place]] = {member_id: set() for member_id in sorted(members)}
     topics = sorted({topic_id for spec in members.values() for topic_id in spec.topic_ids})

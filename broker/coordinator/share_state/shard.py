@@ -9,7 +9,7 @@ exactly one reply, in the output of its own call. The effects of an output are
 from collections.abc import Callable, Collection
 from typing import Final
 
-from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, Token
+from broker.coordinator.output import Instant, Loading, Output, Reply, Token
 from broker.coordinator.share_state.checks import PartitionCount
 from broker.coordinator.share_state.records import decode_record
 from broker.coordinator.share_state.refusals import PartitionResult, refused_partition
@@ -59,7 +59,7 @@ class ShareStateShard:
         else:
             self.table.put(*record, at)
 
-    def loaded(self, now: Instant) -> LoadedSteps:
+    def loaded(self, now: Instant) -> Loading:
         """Begin to serve. It never yields: sweeps bound the work."""
         yield from ()
         self._sweeps.begin(now, self._partition_count)

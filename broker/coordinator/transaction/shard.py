@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
-from broker.coordinator.output import Instant, LoadedSteps, Output, Reply, ShardContext, Token
+from broker.coordinator.output import Instant, Loading, Output, Reply, ShardContext, Token
 from broker.coordinator.timers import DEADLINES_AT_ONCE
 from broker.coordinator.transaction import (
     add_partitions,
@@ -70,7 +70,7 @@ class TransactionShard:
         if record is not None:
             self.state.put(*record)
 
-    def loaded(self, now: Instant) -> LoadedSteps:
+    def loaded(self, now: Instant) -> Loading:
         """Continue the end of prepared transactions. It never yields: sweeps bound the work."""
         yield from ()
         step = Step(self.state, now)

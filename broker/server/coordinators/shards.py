@@ -24,7 +24,7 @@ from broker.coordinator.output import (
     EndOfTransaction,
     Instant,
     InTransaction,
-    LoadedSteps,
+    Loading,
     Output,
     Reply,
     ShardContext,
@@ -59,7 +59,7 @@ class Shard(Protocol):
     def replay(self, key: bytes, value: bytes | None) -> None:
         """Apply one record, in log order, while loading."""
 
-    def loaded(self, now: Instant) -> LoadedSteps:
+    def loaded(self, now: Instant) -> Loading:
         """Begin to serve, after all records are replayed."""
 
     def unload(self, code: ErrorCode) -> list[Reply]:
@@ -132,7 +132,7 @@ class _Loading(NamedTuple, Generic[ShardT]):
 
     shard: ShardT
     partition: Partition
-    steps: LoadedSteps
+    steps: Loading
 
 
 class Shards(Generic[ShardT]):
@@ -209,7 +209,7 @@ class Shards(Generic[ShardT]):
         partition = self._partitions.get(self._kind.topic, number)
         self._loading[number] = _Loading(shard, partition, self._load(shard, partition))
 
-    def _load(self, shard: ShardT, partition: Partition) -> LoadedSteps:
+    def _load(self, shard: ShardT, partition: Partition) -> Loading:
         yield from self._kind.load(shard, partition.log)
         return (yield from shard.loaded(self._now()))
 

@@ -5,11 +5,11 @@ number of partitions, so that these topics can be joined. A member keeps the low
 its current target; the remaining partitions go, in order, to the members below their quota.
 """
 
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Pieces
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
+def assign(spec: GroupSpec) -> Pieces[dict[str, Assignment]]:
     """Assign each topic separately."""
     subscribers: dict[bytes, list[str]] = {}
     for member_id, member in spec.members.items():

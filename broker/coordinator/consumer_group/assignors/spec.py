@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 from broker.coordinator.consumer_group.member import Assignment
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[int, None, T]
+Pieces: TypeAlias = Generator[int, None, T]
 """Interruptible work: each yield gives about how many members, topics and partitions it touched."""
 
 
@@ -39,7 +39,7 @@ class GroupSpec:
 
 def make_spec(
     members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]
-) -> Steps[GroupSpec]:
+) -> Pieces[GroupSpec]:
     """Build the specification; remove invalid and duplicate partitions from the present targets.
 
     Targets can share a partition: a log that was truncated between the batches of a large

@@ -7,11 +7,11 @@ already have the most get the extra partition. Otherwise `uniform_mixed` compute
 from collections import deque
 
 from broker.coordinator.consumer_group.assignors import uniform_mixed
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Pieces
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
+def assign(spec: GroupSpec) -> Pieces[dict[str, Assignment]]:
     """Assign all topics together."""
     if not spec.is_homogeneous:
         return (yield from uniform_mixed.assign(spec))
@@ -55,7 +55,7 @@ def compute_quotas(spec: GroupSpec, partition_count: int) -> dict[str, int]:
 
 def fill(
     spec: GroupSpec, targets: dict[str, dict[bytes, set[int]]], missing: dict[str, int]
-) -> Steps[None]:
+) -> Pieces[None]:
     """Give the unassigned partitions to the members below their quota."""
     taken: dict[bytes, set[int]] = {}
     for target in targets.values():

@@ -9,11 +9,11 @@ owner.
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Steps
+from broker.coordinator.consumer_group.assignors.spec import GroupSpec, Pieces
 from broker.coordinator.consumer_group.member import Assignment
 
 
-def assign(spec: GroupSpec) -> Steps[dict[str, Assignment]]:
+def assign(spec: GroupSpec) -> Pieces[dict[str, Assignment]]:
     """Assign all topics together."""
     balance = Balance(spec)
     yield from balance.take_over()
@@ -36,7 +36,7 @@ class Balance:
         self.topic_ids: list[bytes] = []
         """The topics with the least choice first: those with many partitions per subscriber."""
 
-    def take_over(self) -> Steps[None]:
+    def take_over(self) -> Pieces[None]:
         """Start with the present targets."""
         spec = self._spec
         for member_id, member in spec.members.items():
@@ -54,7 +54,7 @@ class Balance:
             ),
         )
 
-    def hand_out(self) -> Steps[None]:
+    def hand_out(self) -> Pieces[None]:
         """Give each unassigned partition to the subscriber with the fewest partitions."""
         for topic_id in self.topic_ids:
             parts = self._parts[topic_id]
@@ -70,7 +70,7 @@ class Balance:
                 heapreplace(heap, (size + 1, member_id))
             yield len(parts) + self._spec.partition_counts[topic_id]
 
-    def level(self, topic_id: bytes) -> Steps[bool]:
+    def level(self, topic_id: bytes) -> Pieces[bool]:
         """Move partitions of one topic while the balance improves; return True if any moved."""
         parts = self._parts[topic_id]
         lows = [(self._sizes[member_id], member_id) for member_id in parts]
@@ -109,7 +109,7 @@ class Balance:
         self._sizes[giver] -= 1
         self._sizes[taker] += 1
 
-    def targets(self) -> Steps[dict[str, Assignment]]:
+    def targets(self) -> Pieces[dict[str, Assignment]]:
         """Return the target of each member."""
         targets: dict[str, dict[bytes, frozenset[int]]] = {each: {} for each in self._spec.members}
         for topic_id, parts in self._parts.items():
