@@ -29,6 +29,7 @@ def _fixed(name: str) -> _Setting:
     return (name, Type.STRING, _CLASSES[name], "Only Kafka's own class is supported.")
 
 
+_REPLICAS: Final = "The replication factor of the topic of {}."
 _COMMON: Final[tuple[_Setting, ...]] = (
     ("enabled", Type.BOOLEAN, True, "Whether this flow is enabled."),
     ("source.cluster.alias", Type.STRING, NO_DEFAULT_VALUE, "The alias of the source."),
@@ -45,7 +46,7 @@ _COMMON: Final[tuple[_Setting, ...]] = (
         INTERNAL_TOPIC_SEPARATOR_ENABLED,
         Type.BOOLEAN,
         True,
-        "Whether the names of the mirror's own topics contain it, too.",
+        "Whether the names of the mirror's own topics contain the separator, too.",
     ),
     _fixed("forwarding.admin.class"),
 )
@@ -53,7 +54,12 @@ _TOPICS: Final[tuple[_Setting, ...]] = (
     ("topics", Type.LIST, ".*", "Topics to mirror: names and regular expressions."),
     ("topics.exclude", Type.LIST, TOPICS_EXCLUDE, "Topics not to mirror in any case."),
     _fixed("topic.filter.class"),
-    ("consumer.poll.timeout.ms", Type.LONG, 1_000, "The timeout of a poll of the source."),
+    (
+        "consumer.poll.timeout.ms",
+        Type.LONG,
+        1_000,
+        "How long a poll of the source waits for records at most.",
+    ),
     (
         "offset-syncs.topic.location",
         Type.STRING,
@@ -85,9 +91,10 @@ _SOURCE: Final[tuple[_Setting, ...]] = (
         "use.defaults.from",
         Type.STRING,
         "target",
-        "The cluster whose defaults apply: source or target.",
+        "Whether a topic setting that has its default in the source gets the default of the source "
+        "or of the target.",
     ),
-    ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
+    ("offset-syncs.topic.replication.factor", Type.SHORT, 3, _REPLICAS.format("offset syncs")),
     ("offset.lag.max", Type.LONG, 100, "The number of records after which an offset sync is due."),
     (
         "heartbeats.replication.enabled",
@@ -103,7 +110,7 @@ _CHECKPOINT: Final[tuple[_Setting, ...]] = (
     ("groups", Type.LIST, ".*", "Groups to mirror: names and regular expressions."),
     ("groups.exclude", Type.LIST, GROUPS_EXCLUDE, "Groups not to mirror in any case."),
     _fixed("group.filter.class"),
-    ("checkpoints.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
+    ("checkpoints.topic.replication.factor", Type.SHORT, 3, _REPLICAS.format("checkpoints")),
     *_follows("refresh.groups", 600, "the mirror searches for new groups"),
     *_follows("emit.checkpoints", 60, "groups' offsets are written as checkpoints"),
     *_follows(
@@ -114,7 +121,7 @@ _CHECKPOINT: Final[tuple[_Setting, ...]] = (
     ),
 )
 _HEARTBEAT: Final[tuple[_Setting, ...]] = (
-    ("heartbeats.topic.replication.factor", Type.SHORT, 3, "The topic's replication factor."),
+    ("heartbeats.topic.replication.factor", Type.SHORT, 3, _REPLICAS.format("heartbeats")),
     *_follows("emit.heartbeats", 1, "heartbeats are written"),
 )
 _VALIDATORS: Final[dict[str, Any]] = {

@@ -78,7 +78,7 @@ class Gauge:
 
 
 @dataclass(slots=True)
-class PartitionFigures:
+class PartitionMetrics:
     """One partition. `position` is the first offset of the source that has no copy."""
 
     position: int = 0
@@ -154,7 +154,7 @@ class PartitionFigures:
 
 
 def metrics(
-    flow: Flow, partitions: dict[TopicPartition, PartitionFigures], now_ms: int
+    flow: Flow, partitions: dict[TopicPartition, PartitionMetrics], now_ms: int
 ) -> Iterator[TaskMetric]:
     for at, figures in partitions.items():
         labels = {

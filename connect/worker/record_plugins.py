@@ -82,9 +82,10 @@ def _stage(plugins: Plugins, config: Config, alias: str) -> TransformationStage:
     transformation.configure(settings)
     if predicate_alias is None:
         return TransformationStage(transformation)
-    under = f"predicates.{predicate_alias}."
-    told = with_prefix(config, under)
-    told.pop(PLUGIN_VERSION, None)
-    predicate = _made(plugins, f"{under}type", told.pop("type", None), PluginKind.PREDICATE)
-    predicate.configure(told)
+    prefix = f"predicates.{predicate_alias}."
+    settings = with_prefix(config, prefix)
+    settings.pop(PLUGIN_VERSION, None)
+    name = settings.pop("type", None)
+    predicate = _made(plugins, f"{prefix}type", name, PluginKind.PREDICATE)
+    predicate.configure(settings)
     return TransformationStage(transformation, predicate, is_negated)

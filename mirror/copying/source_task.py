@@ -32,7 +32,7 @@ from mirror.copying.lost_offsets import Gap, resumed_after_reset
 from mirror.copying.partition_runs import Run, runs_of
 from mirror.copying.topic_identity import TopicIdentity
 from mirror.definitions import SOURCE
-from mirror.metrics import PartitionFigures, metrics
+from mirror.metrics import PartitionMetrics, metrics
 from mirror.offsets.sync_queue import SyncQueue
 from mirror.settings import MirrorSettings
 from mirror.source_offsets import TOPIC_ID, Place, resume_offset
@@ -71,7 +71,7 @@ class MirrorSourceTask(SourceTask):
         self._source = MirrorCluster(made.source, admin, made.timeout_seconds)
         self._places = {at: Place(made.source, at) for at in self._partitions}
         self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
-        self.figures = {at: PartitionFigures() for at in self._partitions}
+        self.figures = {at: PartitionMetrics() for at in self._partitions}
         self._next_ends_ms = 0
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -166,7 +166,7 @@ class MirrorSourceTask(SourceTask):
         self._identity.begins_anew(topic)
         for at in self._partitions:
             if at.topic == topic:
-                self.figures[at] = PartitionFigures()
+                self.figures[at] = PartitionMetrics()
                 consumer.seek(ClientPartition(*at, OFFSET_BEGINNING))
 
     def _look_at_ends(self, consumer: Consumer) -> None:

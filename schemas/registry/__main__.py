@@ -65,7 +65,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--advertised-host",
-        help="where other instances reach this one; the HTTP host, else the machine's name",
+        help="the host name at which other instances reach this one",
     )
     parser.add_argument(
         "--neighbours",
@@ -81,14 +81,16 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--group-id", default="schema-registry", help="the group that elects the leader"
     )
     parser.add_argument(
-        "--no-leader-eligibility", action="store_true", help="never lead: forward every write"
+        "--no-leader-eligibility",
+        action="store_true",
+        help="this instance never becomes the leader; it forwards every write",
     )
     parser.add_argument(
         "--compatibility-level",
         choices=LEVELS,
         type=str.upper,
         default=environment.get("MILLSTREAM_COMPATIBILITY_LEVEL", "BACKWARD"),
-        help="holds where nothing else is set",
+        help="the compatibility level of subjects that have none of their own",
     )
     return _with_files(parser, parser.parse_args(arguments))
 

@@ -24,7 +24,7 @@ from broker.server.clock import Clock
 from broker.server.network.later import Later, happened
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.partitions import Partition
-from broker.server.share.share_metrics import PartitionFigures, ShareMetrics
+from broker.server.share.share_metrics import PartitionMetrics, ShareMetrics
 from broker.server.share.state_persister import StatePersister
 from broker.server.share.state_requests import Refusal, Result
 from broker.server.storage.failures import StorageFailures
@@ -111,7 +111,7 @@ class LedSharePartition:
         self.parked: dict[ParkedFetch, None] = {}
         self.parked_followers: dict[ParkedFetch, None] = {}
         """Always empty: a member is no replica."""
-        self.figures = PartitionFigures()
+        self.figures = PartitionMetrics()
         self._loading_since_ms = parts.clock.now_ms()
         self.on_idle: list[Callable[[], None]] = []
         self._pending: list[_Pending] = []

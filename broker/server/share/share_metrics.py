@@ -23,7 +23,7 @@ class Sum:
         self.total += value
 
 
-class PartitionFigures:
+class PartitionMetrics:
     """The counters of one share-partition."""
 
     __slots__ = ("_released_seconds", "batch_records", "expired_count", "lock_ms", "lock_ratio")

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError
 
 from millstream.mirror import TopicPartition
 from mirror.copying.source_task import MirrorSourceTask
-from mirror.metrics import PartitionFigures
+from mirror.metrics import PartitionMetrics
 
 
 class Message:
@@ -43,7 +43,7 @@ class Consumer:
 def task(wait_seconds: float) -> Any:
     made: Any = MirrorSourceTask()
     made._wait_seconds = wait_seconds
-    made.figures = {TopicPartition("orders", 0): PartitionFigures()}
+    made.figures = {TopicPartition("orders", 0): PartitionMetrics()}
     return made
 
 

@@ -7,12 +7,12 @@ from millstream.mirror import TopicPartition
 from mirror.dedicated.mirror_maker_settings import Pair
 from mirror.dedicated.status import FlowStatus, status_lines
 from mirror.dedicated.verification import Digest, compare, digests
-from mirror.metrics import PartitionFigures, metrics
+from mirror.metrics import PartitionMetrics, metrics
 from tests.mirror.test_policies import flow
 
 
 def test_lag_is_what_has_no_copy() -> None:
-    figures = PartitionFigures()
+    figures = PartitionMetrics()
     figures.were_read(3, [5] * 4)
     figures.were_read(9, [5] * 6)
     for offset in range(4):
@@ -21,7 +21,7 @@ def test_lag_is_what_has_no_copy() -> None:
 
 
 def test_behind_the_last_record_there_may_be_markers() -> None:
-    figures = PartitionFigures()
+    figures = PartitionMetrics()
     figures.were_read(0, [0])
     figures.ended(3)
     assert figures.lag == 3
@@ -29,14 +29,14 @@ def test_behind_the_last_record_there_may_be_markers() -> None:
     assert (figures.position, figures.lag) == (3, 0)
 
 
-def measured(figures: PartitionFigures, now_ms: int) -> dict[str, float]:
+def measured(figures: PartitionMetrics, now_ms: int) -> dict[str, float]:
     at = {TopicPartition("orders", 0): figures}
     prefix = "kafka_connect_mirror_mirrorsourceconnector_"
     return {each.name.removeprefix(prefix): each.value for each in metrics(flow(), at, now_ms)}
 
 
 def test_figures_are_those_of_the_last_minute() -> None:
-    figures = PartitionFigures()
+    figures = PartitionMetrics()
     figures.pass_time(1)
     figures.were_read(2, [4, 10, 7])
     for offset, age_ms in enumerate((4, 10, 7)):
