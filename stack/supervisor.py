@@ -65,7 +65,7 @@ class Supervisor:
         page = Page(self._plan, self.state) if PAGE in self._plan["ports"] else None
         try:
             if page is not None:
-                await page.start(self._plan["ports"][PAGE])
+                page.start(self._plan["ports"][PAGE])
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watch_state())
                 await self._start()

@@ -6,9 +6,9 @@ The page is imported at the first request for it, to save the memory of an idle 
 from broker.config.broker_config import BrokerConfig
 from broker.raft.quorum_state import NO_NODE
 from broker.server.broker import Broker
-from broker.server.network.http import Asked, Page
 from broker.server.quorum.quorum import Quorum
 from common.http.site_guard import SiteGuard, guard_of
+from common.http.small_server import Asked, Page
 
 _WHAT = (
     "A node of a cluster that speaks Kafka's protocol. Any Kafka client or tool connects to it, "
@@ -30,7 +30,7 @@ def front_page(
     from common.http.front import HTML, FrontPage, Step, is_wanted, render, response_headers
     from common.http.neighbours import parse_neighbours
 
-    if not is_wanted(asked.accept):
+    if not is_wanted(asked.headers.get("accept")):
         return None
     kind = "Controller" if broker is None else "Broker"
     facts = _facts(config, quorum, broker)
@@ -55,12 +55,7 @@ def front_page(
     )
     missing = [] if why_not is None else [f"its cluster: {why_not}"]
     text = render(page, origin=f"http://{asked.host}", missing=missing, facts=facts)
-    return Page(200, f"{HTML}; charset=utf-8", text.encode(), _more(response_headers()))
-
-
-def _more(headers: dict[str, str]) -> dict[str, str]:
-    """Return the headers without the one that the server adds to every answer."""
-    return {name: value for name, value in headers.items() if name != "Cache-Control"}
+    return Page(200, f"{HTML}; charset=utf-8", text.encode(), response_headers())
 
 
 def _facts(config: BrokerConfig, quorum: Quorum, broker: Broker | None) -> dict[str, str]:

@@ -34,7 +34,6 @@ from broker.server.front_page import front_page, own_site
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.accept_client import ClientAcceptor
 from broker.server.network.dispatch import Dispatcher
-from broker.server.network.http import Asked, HttpServer, Page, problem, text
 from broker.server.network.listener import Listener, bind
 from broker.server.network.turns import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
@@ -50,6 +49,7 @@ from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
+from common.http.small_server import Asked, Page, SmallServer, problem, text
 from common.kafka.protocol.wire import ZERO_UUID
 from common.process.tasks import spawn
 
@@ -86,15 +86,8 @@ class Node:
         self._config = config
         self._wanted_cluster_id = cluster_id
         self._initial_controllers = controllers
-        self._http = HttpServer(
-            {
-                "/health/live": lambda: text("alive\n"),
-                "/health/ready": self._readiness,
-                "/metrics": self._metrics,
-            },
-            self._front_page,
-            own_site(config),
-            config.http_security,
+        self._http = SmallServer(
+            self._page, site_guard=own_site(config), security=config.http_security
         )
         self._http_url = ""
         self._collector = Collector(monotonic_seconds)
@@ -148,7 +141,7 @@ class Node:
     def _start_http(self) -> None:
         endpoint = self._config.http_listener
         if endpoint is not None:
-            port = self._http.start(endpoint.host or ALL_INTERFACES, endpoint.port)
+            port = self._http.start(bind(endpoint.host or ALL_INTERFACES, endpoint.port))
             origin = f"{self._config.http_security.scheme}://{endpoint.host}:{port}"
             self._http_url = f"{origin}/metrics"
             log.info("health and metrics on %s", origin)
@@ -344,6 +337,19 @@ class Node:
             return f"millstream broker {config.node_id} ready on {host}:{port}"
         endpoint = config.controller_listeners[0]
         return f"millstream controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
+
+    def _page(self, asked: Asked) -> Page | None:
+        match asked.path:
+            case "/":
+                return self._front_page(asked)
+            case "/health/live":
+                return text("alive\n")
+            case "/health/ready":
+                return self._readiness()
+            case "/metrics":
+                return self._metrics()
+            case _:
+                return None
 
     def _readiness(self) -> Page:
         why_not = self._why_not_ready()

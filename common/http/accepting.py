@@ -34,6 +34,10 @@ MAX_RESERVED_DESCRIPTORS = 64
 """So many, or an eighth of a small limit, are left for files."""
 HANDSHAKE_SECONDS = 10.0
 """A client whose TLS handshake takes longer is given up."""
+MAX_HANDSHAKES = 64
+"""So many clients shake hands at a time, since each takes a third of a megabyte meanwhile."""
+SLOW_HANDSHAKE_SECONDS = 1.0
+"""A handshake that takes longer gives way to one of a new client when there are so many."""
 _BACKLOG = 128
 Take = Callable[[socket.socket, str], None]
 """Is given each accepted socket, which does not block, and the address of its other end."""
@@ -146,31 +150,94 @@ class Accepting:
         self._retry = self._loop.call_later(RETRY_SECONDS, self.go_on)
 
 
+class Connection(asyncio.Protocol):
+    """One connection of a `ProtocolServer`. It tells `connections` what it does."""
+
+    __slots__ = ()
+
+    def give_way(self) -> None:
+        """Close, for a newer client: this one has asked for nothing for the longest time."""
+        raise NotImplementedError
+
+
+class Connections:
+    """The open connections of one server, those that are idle in the order since when.
+
+    A connection is idle while no request of it is being answered: it has sent nothing yet, or a
+    part of a request, or its last answer is written. So clients that only hold connections shut
+    nobody out: when the limit is reached, the one that is idle longest gives way.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._idle: dict[Connection, None] = {}
+        self._busy: set[Connection] = set()
+
+    def __len__(self) -> int:
+        return len(self._idle) + len(self._busy)
+
+    def made(self, connection: Connection) -> None:
+        """A connection is open."""
+        self._idle[connection] = None
+
+    def begin(self, connection: Connection) -> None:
+        """A request of it is being answered."""
+        if connection in self._idle:
+            del self._idle[connection]
+            self._busy.add(connection)
+
+    def end(self, connection: Connection) -> None:
+        """The answer is written."""
+        if connection in self._busy:
+            self._busy.discard(connection)
+            self._idle[connection] = None
+
+    def lost(self, connection: Connection) -> None:
+        """The connection is closed."""
+        self._idle.pop(connection, None)
+        self._busy.discard(connection)
+
+    def close_idle(self) -> None:
+        """Close all that are idle."""
+        while self.make_room():
+            pass
+
+    def make_room(self) -> bool:
+        """Close the connection that is idle longest; return False when none is idle."""
+        for connection in self._idle:
+            del self._idle[connection]
+            connection.give_way()
+            return True
+        return False
+
+
 class ProtocolServer:
     """Serves each connection to one of its sockets by an asyncio protocol of its own."""
 
     def __init__(
         self,
-        make_protocol: Callable[[], asyncio.BaseProtocol],
+        make_protocol: Callable[[Connections], Connection],
         listening: Sequence[socket.socket],
         *,
-        count: Callable[[], int],
         limit: int,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
-        """`count` returns how many connections are open; more than `limit` are refused.
+        """A protocol tells the `Connections` that it is given when it is made and lost, and when it
+        begins and ends to answer. More than `limit` are never open.
 
         `tls` returns the context of a new connection, None for one that is not encrypted.
         """
         self._loop = asyncio.get_running_loop()
         self._make_protocol = make_protocol
         self.sockets = tuple(listening)
-        self._accepting = [Accepting(self._loop, each, self._take) for each in listening]
-        self._count = count
-        self._limit = limit
+        self._accepting = [
+            Accepting(self._loop, each, self._take, self._why_full) for each in listening
+        ]
+        self.connections = Connections(limit)
         self._tls = tls
         self._full_at = -QUIET_SECONDS
-        self._connecting: set[asyncio.Future[None]] = set()
+        self._opening: dict[Connection, tuple[asyncio.Task[None], float]] = {}
+        """Connections that are not made yet, the oldest first: those with TLS shake hands."""
 
     def start(self, backlog: int = _BACKLOG) -> None:
         """Begin to serve."""
@@ -182,34 +249,54 @@ class ProtocolServer:
         for each in self._accepting:
             each.stop()
 
+    def _why_full(self) -> str | None:
+        """Name the limit of handshakes. The oldest is given up, but not before a second."""
+        if len(self._opening) < MAX_HANDSHAKES:
+            return None
+        connecting, since = next(iter(self._opening.values()))
+        if self._loop.time() - since < SLOW_HANDSHAKE_SECONDS:
+            return "the limit of TLS handshakes"
+        connecting.cancel()
+        return None
+
     def _take(self, accepted: socket.socket, _: str) -> None:
-        if self._count() + len(self._connecting) < self._limit:
-            _give_up_if_unread(accepted)
-            self._connect_to(accepted)
-            return
-        accepted.close()
+        if len(self.connections) + len(self._opening) >= self.connections.limit:
+            has_room = self.connections.make_room()
+            self._tell_full(has_room=has_room)
+            if not has_room:
+                accepted.close()
+                return
+        _give_up_if_unread(accepted)
+        protocol = self._make_protocol(self.connections)
+        # The loop itself keeps only weak references to what it runs.
+        self._opening[protocol] = spawn(self._connect(accepted, protocol)), self._loop.time()
+
+    def _tell_full(self, *, has_room: bool) -> None:
         now = self._loop.time()
         if now - self._full_at >= QUIET_SECONDS:
-            log.warning("refused: %d connections are open, as more may be", self._limit)
+            what = "those that are idle longest are closed" if has_room else "new ones are refused"
+            log.warning("%d connections are open, as more may be: %s", self.connections.limit, what)
         self._full_at = now
 
-    def _connect_to(self, accepted: socket.socket) -> None:
-        # The loop itself keeps only weak references to what it runs.
-        connecting = spawn(self._connect(accepted))
-        self._connecting.add(connecting)
-        connecting.add_done_callback(self._connecting.discard)
+    async def _connect(self, accepted: socket.socket, protocol: Connection) -> None:
+        def made() -> Connection:
+            # From here on `Connections` counts it.
+            if context is None:
+                self._opening.pop(protocol, None)
+            return protocol
 
-    async def _connect(self, accepted: socket.socket) -> None:
         try:
             context = self._tls()
             await self._loop.connect_accepted_socket(
-                self._make_protocol,
+                made,
                 accepted,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else HANDSHAKE_SECONDS,
             )
         except OSError:  # that client is gone already
             accepted.close()
+        finally:
+            self._opening.pop(protocol, None)
 
 
 _NO_ADDRESS = (OSError, OverflowError, UnicodeError)

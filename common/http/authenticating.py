@@ -1,13 +1,12 @@
 """Lets in only users of the server's file, and reaches other servers as one of them."""
 
-import json
 from typing import Any
 
 import aiohttp
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from common.http.problems import Handler
+from common.http.problems import Handler, ProblemError
 from common.http.security import REALM, HttpSecurity
 
 _MESSAGE = "User cannot access the resource."
@@ -27,21 +26,9 @@ def authenticating(security: HttpSecurity) -> Middleware:
 
 def _refusal(path: str) -> web.Response:
     """Return a problem document that clients of Confluent's programs can read too."""
-    body = {
-        "type": "about:blank",
-        "title": "Unauthorized",
-        "status": 401,
-        "detail": _MESSAGE,
-        "instance": path,
-        "error_code": 401,
-        "message": _MESSAGE,
-    }
-    return web.Response(
-        body=json.dumps(body).encode(),
-        status=401,
-        headers={"WWW-Authenticate": f'Basic realm="{REALM}"'},
-        content_type="application/problem+json",
-    )
+    headers = {"WWW-Authenticate": f'Basic realm="{REALM}"'}
+    refused = ProblemError(401, _MESSAGE, headers=headers, error_code=401, message=_MESSAGE)
+    return refused.response(path)
 
 
 def peer_session(security: HttpSecurity, **options: Any) -> aiohttp.ClientSession:

@@ -4,14 +4,17 @@ aiohttp answers them in plain text, with what the client sent, and logs a stack 
 reach no middleware, so every server answers them alike, whatever its API's form of errors is.
 """
 
+import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import hdrs, web, web_urldispatcher
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from common.http.problems import PROBLEM_TYPE, Handler, ProblemError
+from common.http.accepting import Connection, Connections
+from common.http.problem_document import PROBLEM_TYPE
+from common.http.problems import Handler, ProblemError
 
 QUIET_SECONDS: Final = 60.0
 _SHOWN_CHARACTERS: Final = 100
@@ -53,10 +56,35 @@ def quiet_logger() -> logging.Logger:
     return logger
 
 
-class Connection(web.RequestHandler):
+class HttpConnection(web.RequestHandler, Connection):
     """A client's connection, whose unreadable requests are answered by a problem document."""
 
-    __slots__ = ()
+    __slots__ = ("_connections",)
+
+    def __init__(self, connections: Connections, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._connections.made(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connections.lost(self)
+        super().connection_lost(exc)
+
+    def give_way(self) -> None:
+        self.force_close()
+
+    def begin(self) -> None:
+        """A request is being answered."""
+        self._connections.begin(self)
+
+    async def finish_response(self, *arguments: Any) -> tuple[web.StreamResponse, bool]:
+        """Write the answer; the connection is idle from then on."""
+        finished = await super().finish_response(*arguments)
+        self._connections.end(self)
+        return finished
 
     def handle_error(
         self,
@@ -73,6 +101,14 @@ class Connection(web.RequestHandler):
             answer = ProblemError(status, _without_quotation(message or "")).response()
         answer.force_close()
         return answer
+
+
+@web.middleware
+async def telling_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Tell the connection that a request of it is being answered; put it before all others."""
+    if isinstance(request.protocol, HttpConnection):
+        request.protocol.begin()
+    return await handler(request)
 
 
 def _without_quotation(message: str) -> str:

@@ -3,7 +3,6 @@
 A handler raises `ProblemError`; `answer` turns it, aiohttp's errors and a bug into a document.
 """
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -11,11 +10,12 @@ from typing import Any
 
 from aiohttp import web
 
+from common.http.problem_document import PROBLEM_TYPE, problem_document
+
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-PROBLEM_TYPE = "application/problem+json"
 _KEPT_HEADERS = ("Accept-Encoding", "Allow", "Location", "Retry-After")
 _RETRY_LATER = {"Retry-After": "1"}
 
@@ -30,24 +30,17 @@ class ProblemError(Exception):
         *,
         headers: dict[str, str] | None = None,
         errors: list[dict[str, str]] | None = None,
+        **members: Any,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.headers = headers or {}
-        self.members: dict[str, Any] = {"errors": errors} if errors else {}
+        self.members: dict[str, Any] = {**members, **({"errors": errors} if errors else {})}
 
     def response(self, instance: str | None = None) -> web.Response:
         """Return the answer to a request for the path `instance`, if that could be read."""
-        body = {
-            "type": "about:blank",
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": str(self),
-            **({} if instance is None else {"instance": instance}),
-            **self.members,
-        }
         return web.Response(
-            body=json.dumps(body).encode(),
+            body=problem_document(self.status, str(self), instance, **self.members),
             status=self.status,
             headers=self.headers,
             content_type=PROBLEM_TYPE,

@@ -8,13 +8,14 @@ from typing import Final, cast
 
 from aiohttp import web
 
-from common.http.accepting import ProtocolServer, bound_to
+from common.http.accepting import Connections, ProtocolServer, bound_to
 from common.http.authenticating import authenticating
 from common.http.broken_requests import (
-    Connection,
+    HttpConnection,
     answer_odd_expectations,
     quiet_logger,
     refusing_unknown_codings,
+    telling_requests,
 )
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
 from common.http.security import OPEN, HttpSecurity
@@ -37,16 +38,17 @@ def runner_of(
     """Return what serves an application to whom `security` lets in, and gives up silent clients."""
     answer_odd_expectations()
     app[SECURITY_KEY] = security
-    app.middlewares.insert(0, authenticating(security))
+    app.middlewares[:0] = [telling_requests, authenticating(security)]
     app.middlewares.append(refusing_unknown_codings)
     return web.AppRunner(app, shutdown_timeout=shutdown_seconds)
 
 
-def _connection(server: web.Server) -> Connection:
-    return Connection(
+def _connection(server: web.Server, connections: Connections) -> HttpConnection:
+    return HttpConnection(
+        connections,
         server,
         loop=asyncio.get_running_loop(),
-        access_log=None,  # type: ignore[arg-type] # as AppRunner takes it
+        access_log=None,  # as AppRunner takes it
         keepalive_timeout=SILENT_SECONDS,
         lingering_time=LINGERING_SECONDS,
         logger=quiet_logger(),
@@ -65,7 +67,6 @@ class Site(web.BaseSite):
         self._serving = ProtocolServer(
             partial(_connection, server),
             listening,
-            count=lambda: len(server.connections),
             limit=MAX_CONNECTIONS,
             tls=self._security.context,
         )

@@ -28,12 +28,19 @@ def page(is_ready: bool = True, registry: str = "ready") -> Page:
     return Page(PLAN, lambda: {"is_ready": is_ready, "parts": parts})
 
 
+def answer(
+    served: Page, method: str, path: str, headers: dict[str, str]
+) -> tuple[int, dict[str, str], bytes]:
+    found = served.server.answer(method, path, list(headers.items()))
+    return found.status, {"Content-Type": found.content_type, **found.headers}, found.body
+
+
 def test_programs_get_addresses_and_browsers_a_page() -> None:
-    status, headers, body = page().answer("GET", "/", LOCAL)
+    status, headers, body = answer(page(), "GET", "/", LOCAL)
     shown = json.loads(body)
     assert (status, shown["is_ready"]) == (200, True)
     assert shown["addresses"]["registry"] == "http://127.0.0.1:8081"
-    status, headers, body = page().answer("GET", "/", {**LOCAL, "accept": "text/html"})
+    status, headers, body = answer(page(), "GET", "/", {**LOCAL, "accept": "text/html"})
     assert b"kcat -b 127.0.0.1:9092" in body
     assert headers["Content-Security-Policy"].startswith("default-src 'none'")
 
@@ -49,21 +56,21 @@ def test_programs_get_addresses_and_browsers_a_page() -> None:
 def test_ready_means_that_seeds_are_there(
     is_ready: bool, registry: str, status: int, missing: list[str]
 ) -> None:
-    found, _, body = page(is_ready, registry).answer("GET", "/health/ready", LOCAL)
+    found, _, body = answer(page(is_ready, registry), "GET", "/health/ready", LOCAL)
     assert (found, json.loads(body)["missing"]) == (status, missing)
 
 
 def test_metrics_probes_and_refusals() -> None:
-    text = page().answer("GET", "/metrics", LOCAL)[2].decode()
+    text = answer(page(), "GET", "/metrics", LOCAL)[2].decode()
     assert 'millstream_stack_part_ready{part="registry"} 1' in text
-    assert page().answer("GET", "/health/live?x", LOCAL)[0] == 200
+    assert answer(page(), "GET", "/health/live?x", LOCAL)[0] == 200
     for method, path, status in (("GET", "/nowhere", 404), ("POST", "/", 405)):
-        found, headers, body = page().answer(method, path, LOCAL)
+        found, headers, body = answer(page(), method, path, LOCAL)
         assert (found, json.loads(body)["status"]) == (status, status)
         assert headers["Content-Type"] == "application/problem+json"
         assert headers.get("Allow") == ("GET, HEAD" if status == 405 else None)
     for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example"):
-        assert page().answer("GET", "/", {"host": host})[0] == 421
+        assert answer(page(), "GET", "/", {"host": host})[0] == 421
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_a_request_that_cannot_be_read_is_answered_by_a_problem_document(
         served = page()
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        await served.start(port)
+        served.start(port)
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(sent)
@@ -100,5 +107,5 @@ def test_a_request_that_cannot_be_read_is_answered_by_a_problem_document(
 def test_a_data_folder_whose_name_is_not_utf_8_is_shown() -> None:
     plan = {**PLAN, "is_ephemeral": False, "data_folder": "/K\udce4se"}
     served = Page(plan, lambda: {"is_ready": True, "parts": {}})
-    body = served.answer("GET", "/", {**LOCAL, "accept": "text/html"})[2]
+    body = answer(served, "GET", "/", {**LOCAL, "accept": "text/html"})[2]
     assert "/K\\udce4se" in body.decode()

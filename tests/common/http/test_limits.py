@@ -50,6 +50,13 @@ async def giving(_: web.Request) -> web.Response:
     return web.Response(body=bytes(LARGE_BYTES))
 
 
+async def waiting(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await asyncio.sleep(60)
+    return response
+
+
 async def ready() -> list[str]:
     return []
 
@@ -59,6 +66,7 @@ async def server() -> AsyncIterator[int]:
     app = build_app(CollectorRegistry(), ready, body_seconds=SECONDS)
     app.router.add_post("/taking", taking)
     app.router.add_get("/giving", giving)
+    app.router.add_get("/waiting", waiting)
     runner = runner_of(app, shutdown_seconds=1)
     await runner.setup()
     await serve_on(runner, "127.0.0.1", 0)
@@ -123,28 +131,73 @@ def test_a_client_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
     run(check)
 
 
-def test_there_are_so_many_connections_and_no_more(
+async def held(port: int, count: int, ask: bytes = ASK) -> list[socket.socket]:
+    """Open connections that have been answered once, and only wait."""
+    opened = []
+    for _ in range(count):
+        client = socket.create_connection(("127.0.0.1", port))
+        client.setblocking(False)
+        await asyncio.get_running_loop().sock_sendall(client, ask)
+        assert b" 200 " in await asyncio.get_running_loop().sock_recv(client, 1000)
+        opened.append(client)
+    return opened
+
+
+def test_idle_connections_shut_nobody_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 5)
 
     async def check(port: int) -> None:
-        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
-        for reader, writer in opened:
-            writer.write(ASK)
-            assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        loop = asyncio.get_running_loop()
+        idle = await held(port, 5)
         for _ in range(20):
-            with suppress(ConnectionError):
-                assert await told(port, ASK) == b""
-        opened.pop()[1].close()
-        async with asyncio.timeout(5):
-            while not await _is_served(port):
-                pass
-        for _, writer in opened:
-            writer.close()
+            assert await _is_served(port)
+        assert await loop.sock_recv(idle[0], 100) == b""  # the one that was idle longest
+        for each in idle:
+            each.close()
 
     run(check)
     assert caplog.text.count("as more may be") == 1
+    assert "those that are idle longest are closed" in caplog.text
+
+
+def test_new_clients_are_refused_while_all_connections_are_being_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 5)
+
+    async def check(port: int) -> None:
+        ask = b"GET /waiting HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        busy = await held(port, 5, ask)
+        for _ in range(20):
+            with suppress(ConnectionError):
+                assert await told(port, ASK) == b""
+        busy.pop().close()
+        async with asyncio.timeout(5):
+            while not await _is_served(port):
+                pass
+        for each in busy:
+            each.close()
+
+    run(check)
+    assert caplog.text.count("as more may be") == 1
+
+
+def test_a_connection_is_counted_once_while_it_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 20)
+
+    async def check(port: int) -> None:
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        loop = asyncio.get_running_loop()
+        for client in clients:
+            client.setblocking(False)
+            await loop.sock_sendall(client, ASK)
+        for client in clients:
+            assert b" 200 " in await loop.sock_recv(client, 1000)
+            client.close()
+
+    run(check)
 
 
 async def _is_served(port: int) -> bool:

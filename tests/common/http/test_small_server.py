@@ -4,7 +4,11 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from broker.server.network.http import HttpServer, Page, text
+import pytest
+
+from common.http import small_server
+from common.http.accepting import listening_on
+from common.http.small_server import Page, SmallServer, text
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
 
@@ -21,8 +25,8 @@ class Pages:
 
 def serve(pages: Pages, scenario: Any) -> None:
     async def run() -> None:
-        server = HttpServer({"/metrics": pages.page, "/health/live": lambda: text("alive")})
-        port = server.start("127.0.0.1", 0)
+        server = SmallServer(lambda _: pages.page())
+        port = server.start(listening_on("127.0.0.1", 0))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             await scenario(reader, writer)
@@ -99,8 +103,8 @@ def test_a_name_that_a_site_pointed_here_sees_no_page() -> None:
 def test_clients_that_send_half_a_head_or_read_nothing_are_given_up() -> None:
     async def run() -> None:
         pages = Pages("x" * 8_000_000)
-        server = HttpServer({"/metrics": pages.page}, silent_seconds=0.3)
-        port = server.start("127.0.0.1", 0)
+        server = SmallServer(lambda _: pages.page(), silent_seconds=0.3)
+        port = server.start(listening_on("127.0.0.1", 0))
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
         sent = (b"", b"GET /metrics HTTP/1.1\r\nHost: b", GET)
         for number, (_, writer) in enumerate(opened):
@@ -118,3 +122,42 @@ def test_clients_that_send_half_a_head_or_read_nothing_are_given_up() -> None:
         server.stop()
 
     asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_the_connection_that_is_idle_longest_gives_way_to_a_new_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(small_server, "MAX_CONNECTIONS", 5)
+
+    async def run() -> None:
+        server = SmallServer(lambda _: text("x"))
+        port = server.start(listening_on("127.0.0.1", 0))
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        for reader, writer in (*held[1:], held[0]):  # the second is idle longest
+            writer.write(GET)
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        newer = []
+        for place in (1, 2, 3):
+            newer.append(await asyncio.open_connection("127.0.0.1", port))
+            reader, writer = newer[-1]
+            writer.write(GET)
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+            with suppress(ConnectionError):
+                assert await held[place][0].read() == b""
+        reader, writer = held[0]
+        writer.write(GET)
+        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        for _, writer in (*held, *newer):
+            writer.close()
+        server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize("host", [b"a\xff", b"x:99999", b"x:abc", b"a/b"])
+def test_a_host_that_is_none_is_refused(host: bytes) -> None:
+    async def scenario(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n" % host)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+
+    serve(Pages("x"), scenario)
