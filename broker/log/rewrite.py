@@ -15,8 +15,8 @@ from broker.records.build import replace_payload, stamped_with_append_time
 from broker.records.compression import CODEC_NAMES, DEFAULT_LEVEL, Codec, decompress
 from broker.records.errors import CorruptBatch, TooMuchAtOnce
 from broker.records.header import CONTROL_FLAG, HEADER_BYTES, BatchHeader, BytesLike
-from broker.records.validation import validate_keys, validate_keys_in_steps
-from broker.records.walk import walk_records
+from broker.records.validation import refusal_of, validate_keys_in_steps
+from broker.records.walk import walk_in_steps
 from common.kafka.errors import ErrorCode, KafkaError
 
 RECORDS_WITH_KEYS_AT_ONCE = 8192
@@ -47,17 +47,28 @@ def rewrite_for_topic(
     Raise TooMuchAtOnce for a client's batch that must go through `rewrite_in_steps`, and KafkaError
     for an invalid one.
     """
-    if not header.attributes & CONTROL_FLAG:
-        # Records that the broker itself writes to a compacted topic have keys.
-        if config.is_compacted and is_client:
-            if header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
-                raise TooMuchAtOnce
-            validate_keys(header, records)
-        if config.compression_type != "producer":
-            records = _recompress(config, header, records, is_client=is_client)
-    if config.uses_log_append_time:
-        records = stamped_with_append_time(bytes(records), timestamp_ms)
-    return records
+    payload: BytesLike = b""
+    if needs_payload(config, header, is_client=is_client):
+        if is_client and config.is_compacted and header.record_count > RECORDS_WITH_KEYS_AT_ONCE:
+            raise TooMuchAtOnce
+        try:
+            payload = bytes(decompress(header.codec, memoryview(records)[HEADER_BYTES:]))
+        except CorruptBatch as error:
+            raise refusal_of(error) from None
+        is_much = len(payload) > COMPRESSED_AT_ONCE_BYTES
+        if is_client and is_much and _codec_of(config, header) != header.codec:
+            raise TooMuchAtOnce
+    steps = rewrite_in_steps(
+        config, header, records, payload, timestamp_ms=timestamp_ms, is_client=is_client
+    )
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            rewritten: BytesLike = done.value
+            return rewritten
+        except CorruptBatch as error:
+            raise refusal_of(error) from None
 
 
 def rewrite_in_steps(
@@ -67,20 +78,44 @@ def rewrite_in_steps(
     payload: BytesLike | mmap,
     *,
     timestamp_ms: int,
-    aside: Aside,
+    is_client: bool = True,
+    aside: Aside | None = None,
 ) -> Generator[Any, None, BytesLike]:
-    """Do the same as `rewrite_for_topic` for a client's batch, decompressed to `payload`."""
-    if config.is_compacted:
-        yield from validate_keys_in_steps(header, payload)
-    codec = CODEC_NAMES.get(config.compression_type, header.codec)
-    if codec != header.codec:
-        if not codec and len(payload) > config.max_message_bytes:
-            raise too_large(len(payload), config.max_message_bytes)
-        level = _level(config, Codec(codec))
-        records = yield from aside(partial(_with_codec, header, payload, codec, level))
+    """Check and change a batch that is decompressed to `payload`; yield at intervals.
+
+    Without `aside` it is compressed in this thread. Raise KafkaError, and CorruptBatch for records
+    that do not match the header.
+    """
+    if needs_payload(config, header, is_client=is_client):
+        yield from walk_in_steps(payload, header.record_count)
+        if config.is_compacted and is_client:
+            yield from validate_keys_in_steps(header, payload)
+        codec = _codec_of(config, header)
+        if codec != header.codec:
+            if is_client and not codec and len(payload) > config.max_message_bytes:
+                raise too_large(len(payload), config.max_message_bytes)
+            level = _level(config, Codec(codec))
+            compress = partial(_with_codec, header, payload, codec, level)
+            records = compress() if aside is None else (yield from aside(compress))
+            if is_client and len(records) > config.max_message_bytes:
+                raise too_large(len(records), config.max_message_bytes)
     if config.uses_log_append_time:
         records = stamped_with_append_time(bytes(records), timestamp_ms)
     return records
+
+
+def needs_payload(config: LogConfig, header: BatchHeader, *, is_client: bool) -> bool:
+    """Return True if the records have to be looked at, for their keys or for another codec.
+
+    Records that the broker itself writes to a compacted topic have keys.
+    """
+    if header.attributes & CONTROL_FLAG:
+        return False
+    return (config.is_compacted and is_client) or _codec_of(config, header) != header.codec
+
+
+def _codec_of(config: LogConfig, header: BatchHeader) -> int:
+    return CODEC_NAMES.get(config.compression_type, header.codec)
 
 
 def too_large(size_bytes: int, limit_bytes: int) -> KafkaError:
@@ -89,22 +124,6 @@ def too_large(size_bytes: int, limit_bytes: int) -> KafkaError:
         ErrorCode.MESSAGE_TOO_LARGE,
         f"The record batch size is {size_bytes} bytes, the limit is {limit_bytes}",
     )
-
-
-def _recompress(
-    config: LogConfig, header: BatchHeader, records: BytesLike, *, is_client: bool
-) -> BytesLike:
-    codec = CODEC_NAMES[config.compression_type]
-    if codec == header.codec:
-        return records
-    try:
-        payload = bytes(decompress(header.codec, memoryview(records)[HEADER_BYTES:]))
-        if is_client and len(payload) > COMPRESSED_AT_ONCE_BYTES:
-            raise TooMuchAtOnce
-        walk_records(payload, header.record_count)
-    except CorruptBatch as error:
-        raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
-    return replace_payload(header, payload, codec, _level(config, codec))
 
 
 def _with_codec(header: BatchHeader, payload: BytesLike | mmap, codec: int, level: int) -> bytes:

@@ -163,15 +163,9 @@ class BatchValidator:
                 if budget is not None:
                     budget.spend(len(payload))
             walked = self._walk(header.record_count, payload)
-            latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
+            return _stored_form(header, records, payload, walked, limits, timestamp_ms)
         except CorruptBatch as error:
             raise refusal_of(error) from None
-        if codec and not walked.has_consecutive_offsets:
-            raise _not_consecutive()
-        is_right = latest == header.max_timestamp and not header.attributes & LOG_APPEND_TIME_FLAG
-        if is_right or limits.uses_log_append_time:
-            return records
-        return stamped_with_create_time(records, latest)
 
     def _walk(self, count: int, payload: BytesLike) -> Walked:
         size_bytes = len(payload)
@@ -194,20 +188,16 @@ def validate_in_steps(
     limits: TimestampLimits,
     timestamp_ms: int,
 ) -> Generator[None, None, BytesLike]:
-    """Do the same as `validate_client_batch` for a decompressed batch with a checked header.
+    """Check the records of a decompressed batch whose header is checked, and yield at intervals.
 
-    Raise CorruptBatch for records that do not match the header.
+    Return the batch in the form to store, as `validate_client_batch` does. Raise CorruptBatch for
+    records that do not match the header, KafkaError for others that are refused.
     """
     count = header.record_count
     if count * SMALLEST_RECORD_BYTES > len(payload):
         raise CorruptBatch(f"{count} records do not fit in {len(payload)} bytes")
     walked = yield from walk_in_steps(payload, count, records_worth_walking(len(payload)))
-    latest = _validate_timestamps(header, payload, walked, limits, timestamp_ms)
-    if header.codec and not walked.has_consecutive_offsets:
-        raise _not_consecutive()
-    if limits.uses_log_append_time:
-        return records
-    return stamped_with_create_time(records, latest)
+    return _stored_form(header, records, payload, walked, limits, timestamp_ms)
 
 
 def validate_header(header: BatchHeader, records: BytesLike) -> None:
@@ -232,18 +222,20 @@ def validate_header(header: BatchHeader, records: BytesLike) -> None:
         raise _invalid("Transactional records need a producer id")
 
 
-def _validate_timestamps(
+def _stored_form(
     header: BatchHeader,
+    records: BytesLike,
     payload: BytesLike | mmap,
     walked: Walked,
     limits: TimestampLimits,
     timestamp_ms: int,
-) -> int:
-    """Raise InvalidRecordsError for timestamps out of range; return the highest timestamp."""
-    base_timestamp = header.base_timestamp
+) -> BytesLike:
+    """Return a client's batch as it is stored, after a walk; raise KafkaError to refuse it."""
+    attributes, base_timestamp = header.attributes, header.base_timestamp
     earliest = base_timestamp + walked.earliest_delta
     latest = max(base_timestamp + walked.latest_delta, NO_TIMESTAMP)
-    if header.attributes & LOG_APPEND_TIME_FLAG:
+    is_stamped = attributes & LOG_APPEND_TIME_FLAG
+    if is_stamped:
         if limits.uses_log_append_time or header.max_timestamp == NO_TIMESTAMP:
             raise KafkaError(
                 ErrorCode.INVALID_TIMESTAMP,
@@ -252,49 +244,48 @@ def _validate_timestamps(
         earliest = latest = header.max_timestamp
     elif not walked.is_complete:
         latest = max(latest, header.max_timestamp)
-    if limits.uses_log_append_time:
-        return latest
-    # The sum of base and delta may be outside the range of timestamps.
-    low = max(timestamp_ms - limits.before_max_ms, -INT64_MAX)
-    high = min(timestamp_ms + limits.after_max_ms, INT64_MAX)
-    if earliest < low or latest > high:
-        faulty = [
-            (
-                index,
-                f"The timestamp {record.timestamp_ms} of this record is not within [{low}, {high}]",
-            )
-            for index, record in enumerate(
-                islice(parse_records(payload, header), MAX_RECORDS_NAMED_AT_FAULT)
-            )
-            if record.timestamp_ms != NO_TIMESTAMP and not low <= record.timestamp_ms <= high
-        ]
-        # Records without a timestamp (-1) are valid.
-        is_sure = latest > high or earliest != NO_TIMESTAMP or not walked.is_complete
-        is_all_seen = walked.is_complete and header.record_count <= MAX_RECORDS_NAMED_AT_FAULT
-        if faulty or (is_sure and not is_all_seen):
-            raise InvalidRecordsError(
-                ErrorCode.INVALID_TIMESTAMP,
-                "One or more records have been rejected due to invalid timestamp",
-                faulty,
-            )
-    return latest
+    if not limits.uses_log_append_time:
+        # The sum of base and delta may be outside the range of timestamps.
+        low = max(timestamp_ms - limits.before_max_ms, -INT64_MAX)
+        high = min(timestamp_ms + limits.after_max_ms, INT64_MAX)
+        if earliest < low or latest > high:
+            # Records without a timestamp (-1) are valid.
+            is_sure = latest > high or earliest != NO_TIMESTAMP or not walked.is_complete
+            is_all_seen = walked.is_complete and header.record_count <= MAX_RECORDS_NAMED_AT_FAULT
+            _refuse_timestamps(header, payload, low, high, is_sure=is_sure and not is_all_seen)
+    if attributes & CODEC_MASK and not walked.has_consecutive_offsets:
+        raise _not_consecutive()
+    if limits.uses_log_append_time or (latest == header.max_timestamp and not is_stamped):
+        return records
+    return stamped_with_create_time(records, latest)
 
 
-def validate_keys(header: BatchHeader, records: BytesLike) -> None:
-    """Raise INVALID_RECORD for records without a key, which a compacted topic refuses."""
-    try:
-        payload = decompress(header.codec, memoryview(records)[HEADER_BYTES:])
-        for _ in validate_keys_in_steps(header, payload):
-            pass
-    except CorruptBatch as error:
-        raise refusal_of(error) from None
+def _refuse_timestamps(
+    header: BatchHeader, payload: BytesLike | mmap, low: int, high: int, *, is_sure: bool
+) -> None:
+    """Raise InvalidRecordsError if one of the first records is outside, or if `is_sure`."""
+    faulty = [
+        (index, f"The timestamp {record.timestamp_ms} of this record is not within [{low}, {high}]")
+        for index, record in enumerate(
+            islice(parse_records(payload, header), MAX_RECORDS_NAMED_AT_FAULT)
+        )
+        if record.timestamp_ms != NO_TIMESTAMP and not low <= record.timestamp_ms <= high
+    ]
+    if faulty or is_sure:
+        raise InvalidRecordsError(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            faulty,
+        )
 
 
 def validate_keys_in_steps(
     header: BatchHeader, payload: BytesLike | mmap
 ) -> Generator[None, None, None]:
-    """Do the same as `validate_keys` for a decompressed batch, with a walk through all records."""
-    yield from walk_in_steps(payload, header.record_count)
+    """Raise INVALID_RECORD for records without a key, which a compacted topic refuses.
+
+    All records of the payload have been walked.
+    """
     keyless: list[int] = []
     keyless_count = 0
     for index, has_key in enumerate(scan_keys(payload, header.record_count)):

@@ -68,7 +68,7 @@ def walk_records(payload: BytesLike, record_count: int, limit: int | None = None
 def walk_in_steps(
     payload: BytesLike | mmap, record_count: int, limit: int | None = None
 ) -> Generator[None, None, Walked]:
-    """Do the same as `walk_records`; yield after every run, and after RECORDS_PER_STEP others."""
+    """Walk through records; yield after every run, and after RECORDS_PER_STEP others."""
     size_bytes = len(payload)
     index = position = 0
     left = record_count if limit is None else limit

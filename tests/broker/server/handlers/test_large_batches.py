@@ -9,7 +9,7 @@ import pytest
 
 from broker.log.append import Accepted, AppendOrigin, accept_in_steps
 from broker.log.config import LogConfig
-from broker.records.build import build_batch
+from broker.records.build import build_batch, stamped_with_create_time
 from broker.records.compression import UNPACKED_AT_ONCE_BYTES, Codec
 from broker.records.errors import TooMuchAtOnce
 from broker.server.handlers.produce import produce
@@ -24,7 +24,7 @@ from common.kafka.protocol.messages.produce import (
 )
 from tests.fuzz.in_process import answer_to, in_process_node
 from tests.fuzz.valid_requests import BROKER, TOPIC
-from tests.lib.logs import NOW_MS, append_of_any_size, at_once, open_log, read_batches
+from tests.lib.logs import NOW_MS, append_of_any_size, at_once, last_of, open_log, read_batches
 from tests.lib.simulated_storage import SimulatedStorage
 
 SMALL_RECORDS = 20_000
@@ -127,3 +127,45 @@ def test_what_the_batches_of_a_request_unpack_to_together_is_bounded(ask, monkey
         ErrorCode.NONE,
         ErrorCode.MESSAGE_TOO_LARGE,
     ]
+
+
+SMALL_MAX_BYTES = 20_000
+
+
+@pytest.mark.parametrize("size_bytes", [30_000, UNPACKED_AT_ONCE_BYTES + 1])
+def test_a_batch_that_grows_beyond_the_largest_message_is_refused_at_any_size(size_bytes):
+    log = log_with(compression_type="uncompressed", max_message_bytes=SMALL_MAX_BYTES)
+    value = Random(1).randbytes(10_000) + bytes(size_bytes)
+    batch = build_batch([(b"key", value, (), NOW_MS)], compression=Codec.ZSTD)
+    assert len(batch) < SMALL_MAX_BYTES
+    with pytest.raises(KafkaError) as refused:
+        append_of_any_size(log, batch)
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("max_timestamp", [NOW_MS, NOW_MS + 7], ids=["right", "wrong"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"compression_type": "lz4"},
+        {"compression_type": "uncompressed"},
+        {"message_timestamp_type": "LogAppendTime"},
+        {"cleanup_policy": ("compact",)},
+    ],
+    ids=str,
+)
+def test_a_batch_is_stored_alike_at_once_and_in_steps(settings, max_timestamp):
+    records = [(b"k", bytes(index), (), NOW_MS) for index in range(300)]
+    batch = stamped_with_create_time(build_batch(records, compression=Codec.ZSTD), max_timestamp)
+    at_once_log, in_steps_log = log_with(**settings), log_with(**settings)
+    at_once_log.append_as_leader(batch, leader_epoch=0, timestamp_ms=NOW_MS)
+    accepted = last_of(accept_in_steps(in_steps_log, batch, NOW_MS, at_once))
+    is_unchanged = not settings or "cleanup_policy" in settings
+    assert (accepted.records == batch) == (is_unchanged and max_timestamp == NOW_MS)
+    in_steps_log.append_as_leader(
+        accepted.records, leader_epoch=0, timestamp_ms=NOW_MS, origin=AppendOrigin.CHECKED_CLIENT
+    )
+    (one,), (other,) = read_batches(at_once_log), read_batches(in_steps_log)
+    assert bytes(one.buffer) == bytes(other.buffer)
