@@ -50,12 +50,15 @@ def allowed_path(setting: str, path: str) -> str:
     raise ConfigException.of_value(
         setting,
         path[:200],
-        f"The worker's {SETTING} allows no such file" if roots else _NONE_ALLOWED,
+        f"The worker's {SETTING} allows only files in {', '.join(_allowed)}"
+        if roots
+        else _NONE_ALLOWED,
     )
 
 
 _NONE_ALLOWED: Final = (
-    f"Connectors use no files of this machine until the worker's {SETTING} names the directories"
+    f"Connectors use files of this machine only if the worker was started with {SETTING} in its "
+    "properties, which names directories; `millstream up` allows data/connect-files"
 )
 
 

@@ -1,4 +1,4 @@
-"""The commands `up`, `status`, `down` and `logs`."""
+"""The commands `up`, `status`, `down`, `logs`, and `stop` and `start` of one part."""
 
 import json
 import os
@@ -13,10 +13,13 @@ from typing import Any
 
 from millstream.launch import program_command, program_environment
 from stack.options import (
+    READY_SECONDS,
     UpOptions,
     down_parser,
     logs_parser,
+    start_parser,
     status_parser,
+    stop_parser,
     up_options,
 )
 from stack.place import Place, place_of, write_whole
@@ -25,12 +28,14 @@ from stack.plan import (
     PlanError,
     environment_file,
     make_plan,
+    moved_ports,
     refuse_other_options,
     remember_cluster,
     security_folder,
 )
+from stack.ports import PAGE
 from stack.security import make_security
-from stack.shown import READY, as_json, exports, table
+from stack.shown import READY, STOPPED, as_json, exports, table
 
 NOT_RUNNING = 3
 _POLL_SECONDS = 0.05
@@ -70,6 +75,8 @@ def _start_and_await(options: UpOptions, place: Place) -> int:
 def _start(options: UpOptions, place: Place) -> None:
     """Start the process that runs the stack. Raise PlanError, OSError."""
     plan = make_plan(options, place)
+    for line in moved_ports(options, plan):
+        sys.stderr.write(f"{line}\n")
     place.state_file.unlink(missing_ok=True)
     if options.is_ephemeral:
         shutil.rmtree(plan["data_folder"], ignore_errors=True)
@@ -213,6 +220,49 @@ def _delete(place: Place) -> None:
         sys.stderr.write(f"deleted the data in {data}\n")
 
 
+def stop(arguments: Sequence[str]) -> int:
+    """Stop one part of the running stack; return when it has ended."""
+    told = stop_parser().parse_args(arguments)
+    return _change_part("stop", told.name, told.part, is_stopped=True, is_killed=told.kill)
+
+
+def start(arguments: Sequence[str]) -> int:
+    """Start a part that was stopped; return when it is ready."""
+    told = start_parser().parse_args(arguments)
+    return _change_part("start", told.name, told.part, is_stopped=False)
+
+
+def _change_part(
+    command: str, name: str, part: str, *, is_stopped: bool, is_killed: bool = False
+) -> int:
+    place = _named(name)
+    if place is None or not place.is_taken():
+        sys.stderr.write(f"millstream {command}: no stack runs\n")
+        return NOT_RUNNING
+    parts = [each for each in place.state().get("parts", {}) if each != PAGE]
+    if part not in parts:
+        there = ", ".join(parts)
+        sys.stderr.write(f"millstream {command}: no part {part!r}; there are {there}\n")
+        return 1
+    with place.starting():
+        others = {each: killed for each, killed in place.stopped().items() if each != part}
+        place.write_stopped({**others, part: is_killed} if is_stopped else others)
+    return _await_part(command, place, part, STOPPED if is_stopped else READY)
+
+
+def _await_part(command: str, place: Place, part: str, wanted: str) -> int:
+    """Wait until a part is in a state and, if that is `stopped`, its process has ended."""
+    deadline = time.monotonic() + READY_SECONDS
+    while place.is_taken() and time.monotonic() < deadline:
+        found = place.state().get("parts", {}).get(part, {})
+        if found.get("state") == wanted and (wanted == READY or found.get("pid") is None):
+            sys.stderr.write(f"{part} is {wanted}\n")
+            return 0
+        time.sleep(_POLL_SECONDS)
+    sys.stderr.write(f"millstream {command}: {part} is not {wanted} in time\n")
+    return 1
+
+
 def logs(arguments: Sequence[str]) -> int:
     """Print the last lines of the logs, and follow them with --follow."""
     told = logs_parser().parse_args(arguments)
@@ -276,4 +326,4 @@ def _named(name: str) -> Place | None:
     return next((each for each in known if each.name == "default"), None)
 
 
-__all__ = ["Plan", "down", "logs", "status", "up"]
+__all__ = ["Plan", "down", "logs", "start", "status", "stop", "up"]

@@ -22,7 +22,7 @@ class UpOptions:
     brokers: int
     parts: tuple[str, ...]
     given: frozenset[str]
-    """--brokers and --only if the user gave them: both have a default."""
+    """--brokers, --only and --name if the user gave them: they have defaults."""
     data_folder: Path | None
     is_ephemeral: bool
     any_port: bool
@@ -104,7 +104,11 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         parts=tuple(part for part in PARTS if part in parts),
         given=frozenset(
             flag
-            for flag, value in (("--brokers", told.brokers), ("--only", told.only))
+            for flag, value in (
+                ("--brokers", told.brokers),
+                ("--only", told.only),
+                ("--name", told.name or None),
+            )
             if value is not None
         ),
         data_folder=None if told.data is None else _absolute(parser, told.data),
@@ -146,6 +150,30 @@ def down_parser() -> argparse.ArgumentParser:
     )
     _add_name(parser)
     parser.add_argument("--delete-data", action="store_true", help="also delete its data")
+    return parser
+
+
+def stop_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(
+        prog="millstream stop",
+        description="Stop one part of the stack that `millstream up` has started, to see what "
+        "clients do without it. `millstream start` starts it again.",
+        examples=["millstream stop broker-1", "millstream stop broker-1 --kill"],
+    )
+    parser.add_argument("part", help="broker-1, registry, rest-proxy, connect")
+    parser.add_argument("--kill", action="store_true", help="kill it (SIGKILL), as in a crash")
+    _add_name(parser)
+    return parser
+
+
+def start_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(
+        prog="millstream start",
+        description="Start a part of the stack that `millstream stop` has stopped.",
+        examples=["millstream start broker-1", "millstream start connect"],
+    )
+    parser.add_argument("part", help="broker-1, registry, rest-proxy, connect")
+    _add_name(parser)
     return parser
 
 

@@ -1,8 +1,8 @@
 """The folder of a stack: `~/.millstream/stacks/NAME`, or below `MILLSTREAM_HOME`.
 
 The process that runs the stack holds `lock` as long as it lives. `plan.json` has the options of the
-stack, `state.json` its current state, `env` the variables for clients. Logs are in `logs`; data is
-in `data` unless the user gives another folder.
+stack, `state.json` its current state, `stopped.json` the parts that the user has stopped, `env` the
+variables for clients. Logs are in `logs`; data is in `data` unless the user gives another folder.
 """
 
 import fcntl
@@ -26,6 +26,7 @@ class Place:
         self.folder = folder
         self.plan_file = folder / "plan.json"
         self.state_file = folder / "state.json"
+        self._stopped_file = folder / "stopped.json"
         self.env_file = folder / "env"
         self.log_folder = folder / "logs"
         self.data_folder = folder / "data"
@@ -67,6 +68,18 @@ class Place:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    def stopped(self) -> dict[str, bool]:
+        """Return the parts that the user has stopped, and whether each was killed."""
+        try:
+            found = json.loads(self._stopped_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def write_stopped(self, parts: Mapping[str, bool]) -> None:
+        """Tell the process that runs the stack which parts are stopped. Raise OSError."""
+        self.write(self._stopped_file, parts)
 
     def plan(self) -> dict[str, Any]:
         """Return the plan of the stack. Raise OSError, ValueError."""

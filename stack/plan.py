@@ -44,12 +44,16 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
     except ValueError as error:
         raise PlanError(str(error)) from None
     data = options.data_folder or place.data_folder
+    _check_folder(data)
     cluster_id, controllers = _cluster_in(data, options)
     kept = set(_ports_of(controllers).values())
     # One iterator for all parts, so that no port is given twice.
     others = (port for port in free_ports() if port not in kept)
     if options.any_port:
         ports = dict(zip(ports, others, strict=False))
+    elif "--name" in options.given and not options.offset:
+        # A second stack beside the first: the taken ports are replaced.
+        ports |= {name: next(others) for name in taken(ports)}
     else:
         refuse_taken(ports)
     numbers = range(1, options.brokers + 1)
@@ -72,6 +76,30 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         "seeds": options.seeds,
         "security": options.security,
     }
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise PlanError if nothing can be stored in a folder, which is created."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise PlanError(f"--data {folder}: this is a file, or below a file") from None
+    except OSError as error:
+        raise PlanError(f"--data {folder} cannot be created: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PlanError(f"--data {folder}: this user cannot write in it")
+
+
+def moved_ports(options: UpOptions, plan: Plan) -> list[str]:
+    """Return a sentence for each part that does not have its usual port because that is taken."""
+    if options.any_port:
+        return []
+    usual = wanted_ports(options.parts, options.brokers, options.offset)
+    return [
+        f"port {usual[name]} is taken: {name} has port {port}"
+        for name, port in plan["ports"].items()
+        if port != usual[name]
+    ]
 
 
 def refuse_other_options(options: UpOptions, plan: Plan) -> None:

@@ -7,7 +7,8 @@ schema is not changed, and records are written only to an empty topic.
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,23 @@ async def seed(plan: Plan) -> None:
         await proxy.brokers.connect()
         topics = plan["seeds"].get("topics", [])
         for topic in topics:
-            await _make_topic(proxy, topic)
+            with _naming(f"topic {topic['name']}"):
+                await _make_topic(proxy, topic)
         await _register(registry_url, plan["seeds"].get("schemas", []))
         for topic in topics:
-            await _send_records(proxy, topic)
+            with _naming(f"records of topic {topic['name']}"):
+                await _send_records(proxy, topic)
     finally:
         await proxy.close()
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say what could not be created."""
+    try:
+        yield
+    except RestError as error:
+        raise RestError(error.error_code, f"{what}: {error}") from error
 
 
 async def _make_topic(proxy: Proxy, topic: Mapping[str, Any]) -> None:
@@ -90,7 +102,7 @@ async def _send_records(proxy: Proxy, topic: Mapping[str, Any]) -> None:
         try:
             made = await encoded(proxy, name, record)
         except RestError as error:
-            raise RestError(400, f"record {number} of {name}: {error}") from None
+            raise RestError(400, f"record {number}: {error}") from None
         sent.append(proxy.sender.send(name, made.record))
     await asyncio.gather(*sent)
 

@@ -13,6 +13,7 @@ _WHAT = {
     "page": "addresses, health, what to try next",
 }
 READY, STARTING, ENDED = "ready", "starting", "ended: see millstream logs"
+STOPPED = "stopped"
 
 
 def table(plan: Plan, state: Mapping[str, Any]) -> str:
@@ -29,10 +30,15 @@ def table(plan: Plan, state: Mapping[str, Any]) -> str:
 
 
 def part_state(plan: Plan, state: Mapping[str, Any], name: str) -> str:
-    """Return the state of a part; for brokers it is the worst state of all."""
+    """Return the state of a part; for brokers it is the worst state of all.
+
+    Brokers that the user has stopped are named.
+    """
     told = state.get("parts", {})
     names = [f"broker-{n}" for n in range(1, plan["brokers"] + 1)] if name == "broker" else [name]
     states = [told.get(each, {}).get("state", STARTING) for each in names]
+    if stopped := [each for each, at in zip(names, states, strict=True) if at == STOPPED]:
+        return f"stopped: {', '.join(stopped)}"
     return next((each for each in (ENDED, STARTING) if each in states), READY)
 
 

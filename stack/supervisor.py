@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.credentials.access import VARIABLE
+from common.process.tasks import spawn
 from millstream.processes import program_arguments as programs
 from millstream.processes.child_processes import Child
 from millstream.processes.cluster_layout import node_settings, replication_settings
@@ -18,7 +19,7 @@ from stack.place import Place, write_whole
 from stack.plan import bootstrap_servers, security_folder, url_of
 from stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
 from stack.security import broker_file, client_file
-from stack.shown import ENDED, READY, STARTING
+from stack.shown import ENDED, READY, STARTING, STOPPED
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Supervisor:
         self._doing = ""
         self._is_ready = False
         self._written: dict[str, Any] = {}
+        place.write_stopped({})
 
     async def run(self) -> None:
         """Run until cancelled; raise ChildDiedError if a program does not start, or OSError."""
@@ -96,8 +98,20 @@ class Supervisor:
 
     async def _watch_state(self) -> None:
         while True:
+            self._follow_stopped()
             self._write_state()
             await asyncio.sleep(_WATCH_SECONDS)
+
+    def _follow_stopped(self) -> None:
+        """Stop and start the parts that the commands `stop` and `start` name."""
+        stopped = self._place.stopped() if self._is_ready else {}
+        for name, child in self._children.items():
+            if child.is_stopped and name not in stopped:
+                log.info("part starts again name=%s", name)
+                child.start_again()
+            elif name in stopped and not child.is_stopped:
+                log.info("part is stopped name=%s killed=%s", name, stopped[name])
+                spawn(child.stop_until_wanted(is_killed=bool(stopped[name])))
 
     def _write_state(self) -> None:
         state = self.state()
@@ -258,6 +272,8 @@ def _first(errors: BaseExceptionGroup) -> BaseException:
 
 
 def _state_of(child: Child) -> str:
+    if child.is_stopped:
+        return STOPPED
     if child.is_ready:
         return READY
     return STARTING if child.is_running or not child.has_started else ENDED

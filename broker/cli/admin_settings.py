@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from broker.cli.waiting import TerminalWatch
+from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import ClientSecurity, read_client_security
 from broker.config.sources import invalid
 from broker.server.clock import random_uuid
@@ -54,9 +55,17 @@ def admin_settings(
         retry_backoff_max_ms=_number(
             properties, "retry.backoff.max.ms", defaults.retry_backoff_max_ms
         ),
-        security=_security(read_client_security(properties)),
+        security=_security(_client_security(properties, of_controllers=bool(controllers))),
         watch=TerminalWatch(),
     )
+
+
+def _client_security(properties: Mapping[str, str], *, of_controllers: bool) -> ClientSecurity:
+    """Return how to connect; by the file of a node as that node connects to other nodes."""
+    if "process.roles" not in properties or "security.protocol" in properties:
+        return read_client_security(properties)
+    node = BrokerConfig.from_settings(properties).security
+    return node.to_controllers if of_controllers or not node.inter_broker else node.to_brokers
 
 
 def _security(read: ClientSecurity) -> Security:

@@ -31,7 +31,10 @@ WALKS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one walk; return 1 if a step fails."""
+    """Run one walk, or list them; return 1 if a step fails."""
+    if not arguments:
+        _parser().print_help()
+        return 0
     options = _parser().parse_args(arguments)
     # The client's log messages about a dead broker would appear between the steps.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())

@@ -65,6 +65,8 @@ STACK_COMMANDS = {
     "up": "start Kafka, registry, REST proxy and Connect on this machine",
     "status": "show what `up` has started",
     "logs": "show what it logs",
+    "stop": "stop one part of it, such as broker-1",
+    "start": "start that part again",
     "down": "stop it",
 }
 # command -> (module whose `main` runs in this process, what it does)
@@ -178,7 +180,19 @@ def _help(arguments: list[str]) -> int:
 
 def _completion(arguments: list[str]) -> int:
     if len(arguments) == 1 and arguments[0] in COMPLETIONS:
-        print(completion(arguments[0], COMMANDS, SERVICES), end="")
+        # Imported here: no other command needs the words of several programs.
+        from connect.client.examples import EXAMPLES
+        from demo.labs.command import WALKS
+        from stack.ports import PARTS, wanted_ports
+
+        parts = [each for each in wanted_ports(PARTS, 3, 0) if each != "page"]
+        words = {
+            "service": SERVICES,
+            "lab": list(WALKS),
+            "connect": list(EXAMPLES),
+            **dict.fromkeys(("stop", "start", "logs"), parts),
+        }
+        print(completion(arguments[0], COMMANDS, words, PARTS), end="")
         return 0
     print(f"millstream completion: one of {', '.join(COMPLETIONS)}", file=sys.stderr)
     return 2

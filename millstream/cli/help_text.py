@@ -128,18 +128,21 @@ def usage(groups: Mapping[str, Mapping[str, str]]) -> str:
 COMPLETIONS = {
     "bash": """\
 _millstream() {{
-    local word="${{COMP_WORDS[COMP_CWORD]}}" command="${{COMP_WORDS[1]}}"
+    local word="${{COMP_WORDS[COMP_CWORD]}}" command="${{COMP_WORDS[1]}}" words=""
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=( $(compgen -W "{commands}" -- "$word") )
-    elif [ "$command" = help ]; then
-        COMPREPLY=( $(compgen -W "{topics} {commands}" -- "$word") )
-    elif [ "$command" = service ] && [ "$COMP_CWORD" -eq 2 ]; then
-        COMPREPLY=( $(compgen -W "{services}" -- "$word") )
-    elif [ "$command" = completion ]; then
-        COMPREPLY=( $(compgen -W "bash zsh fish" -- "$word") )
+        words="{commands}"
+    elif [ "${{COMP_WORDS[COMP_CWORD-1]}}" = --only ]; then
+        words="{parts}"
     elif [[ "$word" == -* ]]; then
-        COMPREPLY=( $(compgen -W "$(millstream "$command" --help 2>/dev/null \\
-            | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u)" -- "$word") )
+        words="$(millstream "$command" --help 2>/dev/null \\
+            | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u)"
+    elif [ "$COMP_CWORD" -eq 2 ]; then
+        case "$command" in
+{cases}
+        esac
+    fi
+    if [ -n "$words" ]; then
+        COMPREPLY=( $(compgen -W "$words" -- "$word") )
     else
         COMPREPLY=( $(compgen -f -- "$word") )
     fi
@@ -148,17 +151,21 @@ complete -o filenames -F _millstream millstream
 """,
     "zsh": """\
 _millstream() {{
+    local words_of=""
     if (( CURRENT == 2 )); then
-        compadd -- {commands}
-    elif [[ "$words[2]" == help ]]; then
-        compadd -- {topics} {commands}
-    elif [[ "$words[2]" == service && CURRENT -eq 3 ]]; then
-        compadd -- {services}
-    elif [[ "$words[2]" == completion ]]; then
-        compadd -- bash zsh fish
+        words_of="{commands}"
+    elif [[ "$words[CURRENT-1]" == --only ]]; then
+        words_of="{parts}"
     elif [[ "$PREFIX" == -* ]]; then
-        compadd -- $(millstream "$words[2]" --help 2>/dev/null \\
-            | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u)
+        words_of="$(millstream "$words[2]" --help 2>/dev/null \\
+            | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u)"
+    elif (( CURRENT == 3 )); then
+        case "$words[2]" in
+{cases}
+        esac
+    fi
+    if [[ -n "$words_of" ]]; then
+        compadd -- ${{=words_of}}
     else
         _files
     fi
@@ -171,17 +178,34 @@ function __millstream_flags
     millstream $words[2] --help 2>/dev/null | string match -ra -- '--[a-z][a-z0-9-]+' | sort -u
 end
 complete -c millstream -n __fish_use_subcommand -f -a "{commands}"
-complete -c millstream -n "__fish_seen_subcommand_from help" -f -a "{topics} {commands}"
-complete -c millstream -n "__fish_seen_subcommand_from service" -f -a "{services}"
-complete -c millstream -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
+{cases}
+complete -c millstream -l only -x -a "{parts}"
 complete -c millstream -n "not __fish_use_subcommand" -a "(__millstream_flags)"
 """,
 }
+_CASES = {
+    "bash": '        {command}) words="{words}" ;;',
+    "zsh": '        {command}) words_of="{words}" ;;',
+    "fish": 'complete -c millstream -n "__fish_seen_subcommand_from {command}" -f -a "{words}"',
+}
 
 
-def completion(shell: str, commands: Sequence[str], services: Sequence[str]) -> str:
-    """Return the completion script for a shell; raise KeyError for an unknown shell."""
+def completion(
+    shell: str,
+    commands: Sequence[str],
+    words: Mapping[str, Sequence[str]],
+    parts: Sequence[str],
+) -> str:
+    """Return the completion script for a shell; raise KeyError for an unknown shell.
+
+    `words` are what may stand behind each command, `parts` those of a stack, for `--only`.
+    """
     topics = [topic for topic in TOPICS if topic not in commands]
+    after = {**words, "help": [*topics, *commands], "completion": list(COMPLETIONS)}
+    cases = "\n".join(
+        _CASES[shell].format(command=command, words=" ".join(found))
+        for command, found in after.items()
+    )
     return COMPLETIONS[shell].format(
-        commands=" ".join(commands), topics=" ".join(topics), services=" ".join(services)
+        commands=" ".join(commands), cases=cases, parts=" ".join(parts)
     )

@@ -116,6 +116,8 @@ class Child:
         self._log_file = log_file
         self._process: Running | None = None
         self._command: tuple[str, ...] = ("",)
+        self._is_wanted = asyncio.Event()
+        self._is_wanted.set()
 
     async def start(
         self, module: str, *arguments: str, ready_seconds: float = _READY_SECONDS
@@ -180,9 +182,12 @@ class Child:
             while line := await self._process.stdout.readline():
                 self._hear(line)
             death = await self._death()
-            if not self._may_be_revived(time.monotonic()):
+            if not self._is_wanted.is_set():
+                self._ready_at = None
+                await self._is_wanted.wait()
+            elif not self._may_be_revived(time.monotonic()):
                 raise death
-            if self.is_kept:
+            elif self.is_kept:
                 await asyncio.sleep(self._pause_seconds())
             self._append(b"started again\n")
             self._ready_at = None
@@ -211,6 +216,11 @@ class Child:
         return self._process is not None and self._process.returncode is None
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the child is not to run before `start_again`."""
+        return not self._is_wanted.is_set()
+
+    @property
     def has_started(self) -> bool:
         """Whether the process was ever started."""
         return self._process is not None
@@ -224,6 +234,18 @@ class Child:
         assert self._process is not None
         status = await self._process.wait()
         return ChildDiedError(f"{self.name} ended with status {status}\n{self._tail()}")
+
+    async def stop_until_wanted(self, *, is_killed: bool = False) -> None:
+        """End the process, with SIGKILL if `is_killed`; `watch` waits for `start_again`."""
+        self._is_wanted.clear()
+        if is_killed and self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+        await self.stop()
+
+    def start_again(self) -> None:
+        """Start a child that was stopped."""
+        self._is_wanted.set()
 
     async def stop(self) -> None:
         """End the process with SIGTERM, and with SIGKILL if it does not end in time."""

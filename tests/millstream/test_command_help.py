@@ -30,6 +30,8 @@ SLIPS = {
     "streams": ("--registy-url", "--registry-url"),
     "spark-job": ("--chekpoint", "--checkpoint"),
     "dashboard": ("--stroe", "--store"),
+    "stop": ("--kil=1", "--kill"),
+    "start": ("--nmae=x", "--name"),
     "demo": ("--lit-e", "--lite"),
     "load": ("--ordersurl", "--orders-url"),
     "lab": ("--hepl", "--help"),

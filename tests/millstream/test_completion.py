@@ -1,5 +1,6 @@
 """The completion scripts, run by the shells that they are for."""
 
+import io
 import os
 import pty
 import select
@@ -8,13 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from millstream.cli.commands import COMMANDS, SERVICES, main
-from millstream.cli.help_text import COMPLETIONS, TOPICS, completion
+from millstream.cli.commands import COMMANDS, main
+from millstream.cli.help_text import COMPLETIONS, TOPICS
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 """The scripts call `millstream` for the flags of a command."""
@@ -99,7 +101,9 @@ def offered(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], l
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
     script = tmp_path / "script"
-    script.write_text(completion(shell, COMMANDS, SERVICES))
+    with redirect_stdout(io.StringIO()) as printed:
+        assert main(["completion", shell]) == 0
+    script.write_text(printed.getvalue())
     return lambda line: sorted(SHELLS[shell](line, script))
 
 
@@ -110,6 +114,10 @@ def test_commands_topics_services_and_shells_are_offered(
     assert offered("millstream help see") == ["seeds"]
     assert offered("millstream service ord") == ["order-details", "orders"]
     assert offered("millstream completion z") == ["zsh"]
+    assert offered("millstream lab fail") == ["failover"]
+    assert offered("millstream connect pre") == ["preview"]
+    assert offered("millstream stop broker-") == ["broker-1", "broker-2", "broker-3"]
+    assert offered("millstream up --only regi") == ["registry"]
 
 
 def test_all_commands_and_topics_are_offered(offered: Callable[[str], list[str]]) -> None:

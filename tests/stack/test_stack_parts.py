@@ -4,6 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from stack.plan import (
     PlanError,
     addresses,
     make_plan,
+    moved_ports,
     refuse_other_options,
     remember_cluster,
     variables,
 )
 from stack.ports import holder, is_free, listening_inodes, wanted_ports
 from stack.seeds import SeedError, checked, read_seeds, together
-from stack.shown import ENDED, READY, STARTING, part_state, table
+from stack.shown import ENDED, READY, STARTING, STOPPED, part_state, table
 
 
 def test_everybody_knows_the_ports() -> None:
@@ -264,7 +266,6 @@ def test_controllers_keep_their_ports_and_directories(tmp_path: Path) -> None:
 
 def test_data_without_the_controllers_gets_them(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    Path(plan["data_folder"]).mkdir()
     (Path(plan["data_folder"]) / "cluster").write_text("an-older-cluster-id-00 1\n")
     found = planned(tmp_path)
     assert found["cluster_id"] == "an-older-cluster-id-00"
@@ -289,6 +290,34 @@ def test_a_taken_port_is_refused_with_who_has_it(tmp_path: Path) -> None:
         options = up_options(["--only", "broker", "--offset-ports", str(offset)])
         with pytest.raises(PlanError, match=f"is taken by process {os.getpid()}"):
             make_plan(options, Place(tmp_path))
+
+
+def test_a_stack_with_a_name_takes_free_ports_and_says_which(tmp_path: Path) -> None:
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # Another stack of this machine may have the port.
+            server.bind(("127.0.0.1", 9092))
+            server.listen()
+        options = up_options(["--only", "broker", "--name", "second"])
+        plan = make_plan(options, Place(tmp_path))
+    port = plan["ports"]["broker-1"]
+    assert port != 9092
+    assert moved_ports(options, plan) == [f"port 9092 is taken: broker-1 has port {port}"]
+
+
+@pytest.mark.parametrize("below", ["", "/deeper"])
+def test_data_in_a_file_is_refused_in_words(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    options = up_options(["--any-port", "--data", f"{tmp_path}/file{below}"])
+    with pytest.raises(PlanError, match="this is a file, or below a file"):
+        make_plan(options, Place(tmp_path / "stack"))
+
+
+def test_stopped_brokers_are_named(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "--brokers", "3", "--only", "broker")
+    parts = {f"broker-{number}": {"state": READY} for number in (1, 2, 3)}
+    parts["broker-2"] = {"state": STOPPED}
+    assert part_state(plan, {"parts": parts}, "broker") == "stopped: broker-2"
 
 
 def test_addresses_and_variables_are_of_what_there_is(tmp_path: Path) -> None:

@@ -147,6 +147,11 @@ def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
     assert "millstream broker" in millstream("logs", "broker-1", "-n", "50").stdout
     assert millstream("logs", "kitchen").returncode == 1
 
+    assert millstream("stop", "kitchen").returncode == 1
+    assert millstream("stop", "broker-1", "--kill").stderr == "broker-1 is stopped\n"
+    assert "stopped: broker-1" in millstream("status").stdout
+    assert millstream("start", "broker-1").stderr == "broker-1 is ready\n"
+    assert "stopped" not in millstream("status").stdout
     running = all_of(stack)
     assert len(running) > 5
     assert millstream("down").returncode == 0

@@ -126,19 +126,23 @@ class Replicas:
         directories = self._log_directories.directories
         known = {*RESERVED_DIRECTORIES, *(directory.directory_id for directory in directories)}
         missing: Counter[bytes] = Counter()
+        leaderless: Counter[bytes] = Counter()
         for image in self._metadata.image.topics.by_name.values():
             for partition in image.partitions.values():
                 places = zip(partition.replicas, partition.directories, strict=False)
-                missing.update(
+                own = [
                     place for node, place in places if node == self._node_id and place not in known
-                )
+                ]
+                missing.update(own)
+                leaderless.update(own if partition.leader == NO_LEADER else ())
         for directory_id, count in sorted(missing.items()):
             log.error(
-                "no log directory here has the id of one with partitions directory.id=%s "
-                "partitions=%d: they have no leader until it is in log.dirs again, or "
+                "no log directory here has the id of one with replicas directory.id=%s replicas=%d "
+                "without_leader=%d: these replicas are offline until it is in log.dirs again, or "
                 "directory.id is put right in %s",
                 encode_uuid(directory_id),
                 count,
+                leaderless[directory_id],
                 " or ".join(f"{directory.path}/{META_PROPERTIES}" for directory in directories),
             )
 

@@ -435,3 +435,40 @@ def test_a_reassignment_file_that_cannot_be_meant_is_refused(
 
 def test_every_kind_of_entity_has_a_name_of_its_own() -> None:
     assert len(set(ENTITY_TYPES)) == len(ENTITY_TYPES)
+
+
+NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "CLIENTS://127.0.0.1:1,INTERNAL://127.0.0.1:2,CONTROLLER://127.0.0.1:3",
+    "inter.broker.listener.name": "INTERNAL",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": (
+        "CLIENTS:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+    ),
+    "controller.quorum.bootstrap.servers": "127.0.0.1:3",
+    "log.dirs": "data",
+    "listener.name.internal.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.internal.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="node" password="secret";'
+    ),
+    "listener.name.controller.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="secret" user_node="secret";'
+    ),
+}
+
+
+def test_a_tool_with_the_file_of_a_node_connects_as_the_node_does() -> None:
+    """`metadata-quorum add-controller` takes no other file."""
+    assert admin_settings("127.0.0.1:1", None, NODE).security.mechanism == "SCRAM-SHA-512"
+    assert admin_settings(None, "127.0.0.1:1", NODE).security.mechanism == "PLAIN"
+
+
+def test_a_security_protocol_in_the_file_of_a_node_is_the_tool_s() -> None:
+    own = {**NODE, "security.protocol": "PLAINTEXT"}
+    assert admin_settings("127.0.0.1:1", None, own).security.mechanism == ""

@@ -72,7 +72,7 @@ def test_what_lies_inside_is_allowed_and_nothing_without_directories(allowed: Pa
             engine_of(database(url))
     allow_directories([])
     with pytest.raises(
-        ConfigException, match=r"until the worker's file\.allowed\.directories names"
+        ConfigException, match=r"started with file\.allowed\.directories in its properties"
     ):
         allowed_path("file", f"{allowed}/b")
 
@@ -207,7 +207,7 @@ def test_a_worker_confines_its_connectors_and_pipes_hold_up_no_preview(tmp_path:
                         ),
                     ):
                         assert answered.status == 400
-                        assert "allows no such file" in answered.body["message"]
+                        assert "allows only files in" in answered.body["message"]
             assert (tmp_path / "secret").read_text() == "swordfish\n"
             pipe = {"name": "p", **source, "file": str(allowed / "pipe")}
             began = time.monotonic()

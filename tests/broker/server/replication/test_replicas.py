@@ -263,7 +263,7 @@ def test_a_directory_that_the_cluster_knows_and_is_not_here_is_named(
     assert isinstance(partition, PartitionRecord)
     partition.replicas, partition.directories = [NODE], [b"directory-id-two"]
     node.start(created, partition)
-    assert "directory.id=ZGlyZWN0b3J5LWlkLXR3bw partitions=1" in caplog.text
+    assert "directory.id=ZGlyZWN0b3J5LWlkLXR3bw replicas=1" in caplog.text
     assert "put right in /data/meta.properties" in caplog.text
 
 
