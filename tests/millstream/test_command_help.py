@@ -30,7 +30,7 @@ SLIPS = {
     "streams": ("--registy-url", "--registry-url"),
     "spark-job": ("--chekpoint", "--checkpoint"),
     "dashboard": ("--stroe", "--store"),
-    "stop": ("--kil=1", "--kill"),
+    "stop": ("--klil", "--kill"),
     "start": ("--nmae=x", "--name"),
     "demo": ("--lit-e", "--lite"),
     "load": ("--ordersurl", "--orders-url"),
