@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from common.credentials.access import KafkaAccess, add_option, kafka_access, read_client_file
+from common.credentials.access import KafkaAccess, add_option, kafka_access
 from common.credentials.translation import ClientSettingsError
 from common.http.security import (
     OPEN,
@@ -22,6 +22,7 @@ from common.http.security import (
     http_security,
 )
 from common.process.command_parser import CommandParser
+from common.process.properties import read_layers, suggestion
 from rest_proxy.endpoints import EndpointLists
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
@@ -152,7 +153,8 @@ class Settings:
             name for name in said if name not in KNOWN and not name.startswith(_CLIENT)
         )
         if unknown:
-            raise SettingsError(f"{unknown[0]} is no setting of the REST proxy")
+            nearest = suggestion(unknown[0], KNOWN)
+            raise SettingsError(f"{unknown[0]} is no setting of the REST proxy{nearest}")
         own = {name: said.get(name, each.default) for name, each in KNOWN.items()}
         client = {
             name.removeprefix(_CLIENT): value
@@ -249,18 +251,15 @@ def read_settings(
     access = _access_of(options.command_config)
     said = {name: environment[each] for each, name in _OF_UP.items() if environment.get(each)}
     said |= {f"{_CLIENT}{name}": value for name, value in access.properties.items()}
-    if options.config is not None:
-        said |= _read_file(options.config)
-    said |= {
+    variables = {
         name.removeprefix(_ENVIRONMENT).lower().replace("_", "."): value
         for name, value in environment.items()
         if name.startswith(_ENVIRONMENT) and name != _ADDRESS_OF_PROXY
     }
-    for override in options.override:
-        name, separator, value = override.partition("=")
-        if not separator:
-            raise SettingsError(f"--override {override!r} has to be NAME=VALUE")
-        said[name.strip()] = value.strip()
+    try:
+        said |= read_layers(options.config, variables, options.override)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     settings = replace(Settings.of(said), registry=access.registry)
     try:
         http = http_security(options.http_config)
@@ -268,13 +267,6 @@ def read_settings(
     except ClientSettingsError as error:
         raise SettingsError(str(error)) from None
     return replace(settings, http=http)
-
-
-def _read_file(path: Path) -> dict[str, str]:
-    try:
-        return read_client_file(path)
-    except ClientSettingsError as error:
-        raise SettingsError(str(error)) from None
 
 
 def _access_of(file: str) -> KafkaAccess:

@@ -5,7 +5,6 @@ The file is a Java properties file. Variables are read as in Kafka's container i
 `KAFKA_LOG_DIRS` is `log.dirs`; `__` stands for `_` and `___` for `-`.
 """
 
-import difflib
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from broker.config.known_settings import INTERNAL_SETTINGS, KNOWN_SETTINGS
 from common.kafka.errors import ErrorCode, KafkaError
-from common.process.properties import read_properties
+from common.process.properties import read_layers, suggestion
 
 log = logging.getLogger("millstream.config")
 
@@ -51,18 +50,10 @@ def collect_settings(
     *, file: Path | None, environment: Mapping[str, str], overrides: Iterable[str]
 ) -> dict[str, str]:
     """Return all given settings; raise KafkaError(INVALID_CONFIG)."""
-    settings: dict[str, str] = {}
-    if file is not None:
-        try:
-            settings.update(read_properties(file))
-        except (OSError, ValueError) as error:
-            raise invalid(f"cannot read {file}: {error}") from error
-    settings.update(_from_environment(environment))
-    for override in overrides:
-        name, equals, value = override.partition("=")
-        if not equals:
-            raise invalid(f"--override takes name=value, not {override!r}")
-        settings[name.strip()] = value
+    try:
+        settings = read_layers(file, _from_environment(environment), overrides)
+    except ValueError as error:
+        raise invalid(str(error)) from error
     for name in sorted(settings.keys() & INTERNAL_SETTINGS):
         log.warning("ignored: %s is internal to Apache Kafka and means nothing here", name)
         del settings[name]
@@ -116,8 +107,7 @@ def _suggestion(name: str) -> str:
         return f"; did you mean {_FORMER[name]!r}?"
     if name.startswith("zookeeper."):
         return "; there is no ZooKeeper here, see 'controller.quorum.voters'"
-    nearest = difflib.get_close_matches(name, KNOWN_SETTINGS, n=1, cutoff=0.6)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return suggestion(name, KNOWN_SETTINGS)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ takes the character as it is, but for \\t, \\n, \\r, \\f and \\u00e9. The file i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 
 _BLANK = " \t\f"
@@ -41,6 +42,34 @@ def properties_text_of(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no text in UTF-8, see byte {error.start}") from None
+
+
+def read_layers(
+    file: Path | None, variables: Mapping[str, str], overrides: Iterable[str]
+) -> dict[str, str]:
+    """Return the settings of a file, of variables and of overrides `name=value`; the last one wins.
+
+    Raise ValueError, in words, for what cannot be read.
+    """
+    settings: dict[str, str] = {}
+    if file is not None:
+        try:
+            settings |= read_properties(file)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"cannot read {file}: {error}") from error
+    settings |= variables
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise ValueError(f"--override takes name=value, not {override!r}")
+        settings[name.strip()] = value
+    return settings
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return what an error about an unknown name adds: the nearest known one, or nothing."""
+    nearest = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _logical_lines(text: str) -> Iterator[str]:

@@ -183,6 +183,7 @@ def test_a_cache_never_holds_more_than_its_limit(puts: list[tuple[int, int]]) ->
         ({"listeners": "http://127.0.0.1:99999"}, "listeners"),
         ({"api.v3.produce.batch.maximum.entries": "51"}, "entries"),
         ({"request.max.bytes": "-1"}, "request.max.bytes"),
+        ({"listener": "http://127.0.0.1:1"}, "listener is no setting .* mean 'listeners'"),
     ],
 )
 def test_a_wrong_setting_is_named(said: dict[str, str], named: str) -> None:

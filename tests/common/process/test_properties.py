@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from common.process.properties import parse_properties, read_properties
+from common.process.properties import parse_properties, read_layers, read_properties
 
 JAVA: list[tuple[str, dict[str, str] | None]] = [
     ("num.partitions=3", {"num.partitions": "3"}),
@@ -87,6 +87,25 @@ def test_a_file_of_other_bytes_is_refused_in_words(tmp_path: Path) -> None:
     file.write_bytes(b"a=\xff")
     with pytest.raises(ValueError, match="no text in UTF-8, see byte 2"):
         read_properties(file)
+
+
+def test_of_a_file_variables_and_overrides_the_last_one_wins(tmp_path: Path) -> None:
+    file = tmp_path / "a.properties"
+    file.write_text("a=1\nb=1\nc=1")
+    found = read_layers(file, {"b": "2", "c": "2"}, ["c=3 ", "d=x=y"])
+    assert found == {"a": "1", "b": "2", "c": "3 ", "d": "x=y"}
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "reason"),
+    [("none", [], "cannot read .*none"), ("a.properties", ["c"], "--override takes name=value")],
+)
+def test_layers_that_cannot_be_read_are_refused(
+    tmp_path: Path, name: str, overrides: list[str], reason: str
+) -> None:
+    (tmp_path / "a.properties").write_text("a=1")
+    with pytest.raises(ValueError, match=reason):
+        read_layers(tmp_path / name, {}, overrides)
 
 
 def random_text(source: random.Random) -> str:
