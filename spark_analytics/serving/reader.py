@@ -149,14 +149,10 @@ class ServingReader:
 
     def _series(self) -> Json:
         ranges = {**RANGES, EVERYTHING: Range(choose_grain(self._window_starts), None)}
-        windows = {name: self._windows(shown) for name, shown in ranges.items()}
-        orders = {name: sum(row["orders"] for row in rows) for name, rows in windows.items()}
+        laid_out = {name: lay_out(self._windows(shown), shown) for name, shown in ranges.items()}
         return {
-            "first_shown": choose_range(orders, self._order_count()),
-            "ranges": {
-                name: self._as_shown(lay_out(windows[name], shown))
-                for name, shown in ranges.items()
-            },
+            "first_shown": choose_range(laid_out, self._order_count()),
+            "ranges": {name: self._as_shown(found) for name, found in laid_out.items()},
         }
 
     def _order_count(self) -> int:

@@ -90,11 +90,20 @@ def choose_grain(window_starts: Callable[[str], Sequence[int]]) -> str:
     return "day"
 
 
-def choose_range(orders: Mapping[str, int], total: int) -> str:
-    """Return the initial range: the shortest with nine orders in ten."""
-    for name in RANGES:
-        if orders[name] >= _ENOUGH * total:
-            return name
+def choose_range(laid_out: Mapping[str, Json], total: int) -> str:
+    """Return the initial range: the shortest with nine orders in ten, of the ranges laid out.
+
+    It is that of everything while orders fill less than half of the shortest: else the first
+    minutes would be a bar at the edge of an empty hour.
+    """
+    everything = laid_out[EVERYTHING]
+    for name, shown in RANGES.items():
+        assert shown.window_count is not None, name
+        orders = sum(window["orders"] for window in laid_out[name]["windows"])
+        if orders >= _ENOUGH * total:
+            is_short = everything["grain"] == shown.grain and not everything["gaps"]
+            few = 2 * len(everything["windows"]) < shown.window_count
+            return EVERYTHING if is_short and few else name
     return EVERYTHING
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,10 +75,27 @@ def test_every_window_with_orders_is_shown_once_and_in_order(numbers: set[int]) 
     assert len(laid_out) + left_out == (starts[-1] - starts[0]) // DAY_MS + 1
 
 
+def laid_out_of(minutes: int, **orders: int) -> dict[str, Any]:
+    """Return ranges with these orders; that of everything has a number of minutes."""
+    ranges = {
+        name: {"grain": shown.grain, "windows": [{"orders": orders[name]}], "gaps": []}
+        for name, shown in RANGES.items()
+    }
+    return {
+        **ranges,
+        EVERYTHING: {"grain": "minute", "windows": [{"orders": 1}] * minutes, "gaps": []},
+    }
+
+
 def test_range_shown_first_is_the_shortest_with_most_of_the_orders() -> None:
-    assert choose_range({"hour": 500, "day": 500, "month": 500}, 500) == "hour"
-    assert choose_range({"hour": 1, "day": 60, "month": 900}, 1000) == "month"
-    assert choose_range({"hour": 1, "day": 1, "month": 1}, 1394) == EVERYTHING
+    assert choose_range(laid_out_of(60, hour=500, day=500, month=500), 500) == "hour"
+    assert choose_range(laid_out_of(200, hour=1, day=60, month=900), 1000) == "month"
+    assert choose_range(laid_out_of(200, hour=1, day=1, month=1), 1394) == EVERYTHING
+
+
+@pytest.mark.parametrize(("minutes", "shown"), [(1, EVERYTHING), (29, EVERYTHING), (30, "hour")])
+def test_the_first_minutes_are_not_shown_in_an_empty_hour(minutes: int, shown: str) -> None:
+    assert choose_range(laid_out_of(minutes, hour=9, day=9, month=9), 9) == shown
 
 
 def grain_for(minutes: Sequence[int]) -> str:
