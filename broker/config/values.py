@@ -67,6 +67,18 @@ class Values:
             raise invalid(f"{name}={text}: must be between {minimum} and {limit}")
         return value
 
+    def check_type(self, name: str) -> None:
+        """Raise INVALID_CONFIG unless the value has the setting's type."""
+        match KNOWN_SETTINGS[name].type:
+            case "INT" | "LONG" | "SHORT":
+                self.integer(name, -(2**63))
+            case "DOUBLE":
+                self.positive_number(name)
+            case "BOOLEAN":
+                self.boolean(name)
+            case _:
+                pass  # Every text will do.
+
     def positive_number(self, name: str) -> float:
         """Return a number greater than zero."""
         text = self.text(name)

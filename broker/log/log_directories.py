@@ -35,6 +35,11 @@ class LogDirectories:
         self.on_failure: Callable[[str, OSError], object] | None = None
         """Called with the path of a directory that fails in `checkpoint`; None: `take_offline`."""
 
+    def change_producers(self, expiration_ms: int, *, verifies_transactions: bool) -> None:
+        """Use other settings of producers, for the logs that there are and for new ones."""
+        for directory in self.directories:
+            directory.change_producers(expiration_ms, verifies_transactions)
+
     def open(
         self, timestamp_ms: int, on_progress: Callable[[int], None] = lambda size_bytes: None
     ) -> None:

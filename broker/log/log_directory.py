@@ -114,6 +114,17 @@ class LogDirectory:
             self._validator,
         )
 
+    def change_producers(self, expiration_ms: int, verifies_transactions: bool) -> None:
+        """Use other settings of producers, for the logs that there are and for new ones."""
+        self._settings = replace(
+            self._settings,
+            producer_expiration_ms=expiration_ms,
+            verifies_transactions=verifies_transactions,
+        )
+        for log in (*self.logs.values(), *self.future_logs.values()):
+            log.producers.expiration_ms = expiration_ms
+            log.producers.requires_verification = verifies_transactions
+
     def open(self, timestamp_ms: int, on_progress: Callable[[int], None]) -> None:
         """Lock the directory, open every partition in it, and recover where necessary.
 

@@ -371,6 +371,11 @@ class Broker:
         self.listeners.limit(settings.quotas.connections)
         self.quotas.change(settings.quotas)
         self.cleaner.change(settings.cleaner)
+        self.groups.change(settings.group)
+        self.verifier.enable(settings.verifies_transactions)
+        self.log_directories.change_producers(
+            settings.producer_id_expiration_ms, verifies_transactions=settings.verifies_transactions
+        )
 
     # --- connections and logs ---
 

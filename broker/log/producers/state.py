@@ -43,7 +43,8 @@ class ProducerState:
     def __init__(self, storage: Storage, directory: str, expiration_ms: int) -> None:
         self._storage = storage
         self._directory = directory
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
+        """producer.id.expiration.ms"""
         self.producers: dict[int, ProducerEntry] = {}
         self.ongoing: dict[int, int] = {}
         """By the first offset of each open transaction: its producer id."""
@@ -221,14 +222,14 @@ class ProducerState:
             producer_id
             for producer_id, entry in self.producers.items()
             if entry.transaction_first_offset == NO_OFFSET
-            and timestamp_ms - entry.last_timestamp_ms >= self._expiration_ms
+            and timestamp_ms - entry.last_timestamp_ms >= self.expiration_ms
         ]
         for producer_id in expired:
             del self.producers[producer_id]
         self._verifications = {
             producer_id: verification
             for producer_id, verification in self._verifications.items()
-            if timestamp_ms - verification.timestamp_ms < self._expiration_ms
+            if timestamp_ms - verification.timestamp_ms < self.expiration_ms
         }
         return len(expired)
 
@@ -278,7 +279,7 @@ class ProducerState:
 
     def at_snapshot_within(self, first_offset: int, offset: int) -> "ProducerState":
         """Return a separate state from the newest snapshot at or below an offset."""
-        former = ProducerState(self._storage, self._directory, self._expiration_ms)
+        former = ProducerState(self._storage, self._directory, self.expiration_ms)
         former.map_end_offset, entries = self._newest_snapshot(first_offset, offset)
         former._take_over(entries, 0)  # At time 0 no producer expires.
         return former

@@ -36,15 +36,22 @@ class Groups(Shards[GroupShard]):
         calls: ShareStateCalls,
     ) -> None:
         self._calls = calls
+        self._config = config
         kind = ShardKind(
             CONSUMER_OFFSETS,
-            make=lambda: GroupShard(config, random_source, lambda: parts.metadata.image),
+            make=lambda: GroupShard(self._config, random_source, lambda: parts.metadata.image),
             refuse=refuse,
             commit_timeout_ms=config.commit_timeout_ms,
             begin=self._initialize_share_state,
             load=load_with_transactions,
         )
         super().__init__(parts, kind)
+
+    def change(self, config: GroupConfig) -> None:
+        """Use other settings from the next request on."""
+        self._config = config
+        for shard in self._shards.values():
+            shard.state.config = config
 
     # --- share groups ---
 

@@ -134,6 +134,10 @@ class TransactionVerifier:
             max_size=PARTITIONS_OF_A_CLIENT,
         )
 
+    def enable(self, is_enabled: bool) -> None:
+        """Verify the appends of transactions from now on, or not."""
+        self._config = self._config._replace(is_enabled=is_enabled)
+
     def verify(
         self,
         producer: Producer,

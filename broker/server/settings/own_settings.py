@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.config.dynamic_settings import (
     TLS_STORES,
+    WITHOUT_EFFECT,
     list_default,
     validate_dynamic_settings,
     with_dynamic_settings,
@@ -39,6 +40,8 @@ class DynamicSettings:
         self.static = static
         self.current = static
         self._metadata = metadata
+        self._without_effect: dict[str, str] = {}
+        """The settings that do nothing here, and their values, as far as the log says so."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after a change, for the parts that do not read the settings each time."""
 
@@ -56,6 +59,7 @@ class DynamicSettings:
         own = configs.settings_of(BROKER, str(self.static.node_id))
         if not for_all and not own and self.current is self.static:
             return
+        self._note_without_effect({**for_all, **own})
         before = self.current
         try:
             self.current = with_dynamic_settings(self.static, for_all, own)
@@ -68,6 +72,18 @@ class DynamicSettings:
         changed = [name for name in names if _text(before, name) != _text(self.current, name)]
         if changed:
             log.info("dynamic settings applied: %s", ", ".join(changed))
+
+    def _note_without_effect(self, settings: Mapping[str, str]) -> None:
+        found = {
+            name: value
+            for name, value in settings.items()
+            if (base_of(name) or name) in WITHOUT_EFFECT
+        }
+        for name, value in found.items():
+            if self._without_effect.get(name) != value:
+                why = WITHOUT_EFFECT[base_of(name) or name]
+                log.warning("the setting %s is taken and does nothing here: %s", name, why)
+        self._without_effect = found
 
 
 def _text(config: BrokerConfig, name: str) -> str | None:

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.config.broker_config import BrokerConfig
-from broker.config.dynamic_settings import validate_dynamic_settings
+from broker.config.dynamic_settings import validate_dynamic_settings, with_dynamic_settings
 from broker.config.security_config import read_client_security
 from broker.security.plain import PlainServer
 from broker.security.scram import ScramServer
@@ -95,13 +95,10 @@ def test_the_name_of_a_login_module_is_a_word_that_loads_nothing() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "sasl.jaas.config",
-        "listener.name.client.plain.sasl.jaas.config",
         "sasl.oauthbearer.jwks.endpoint.url",
         "org.apache.kafka.sasl.oauthbearer.allowed.urls",
         "listener.name.client.oauthbearer.sasl.server.callback.handler.class",
         "ssl.keystore.location",
-        "listener.name.client.ssl.client.auth",
         "listener.name.client.ssl.truststore.location.other",
         "authorizer.class.name",
         "super.users",
@@ -112,6 +109,22 @@ def test_no_request_changes_how_a_node_authenticates(name: str) -> None:
     with pytest.raises(KafkaError, match=refusal) as raised:
         validate_dynamic_settings({name: "file:///etc/passwd"})
     assert raised.value.code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.jaas.config",
+        "listener.name.client.plain.sasl.jaas.config",
+        "listener.name.client.sasl.enabled.mechanisms",
+        "sasl.kerberos.principal.to.local.rules",
+    ],
+)
+def test_what_kafka_lets_a_request_change_of_logins_does_nothing(name: str) -> None:
+    wanted = {name: "com.sun.security.auth.module.JndiLoginModule required;"}
+    validate_dynamic_settings(wanted)
+    static = BrokerConfig.from_settings({})
+    assert with_dynamic_settings(static, {}, wanted) == static
 
 
 rules = st.tuples(
