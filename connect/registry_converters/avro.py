@@ -15,20 +15,16 @@ from connect.registry_converters.avro_data import from_avro, readable, to_avro
 from connect.registry_converters.avro_schema import AvroForms, avro_of, connect_of
 from connect.registry_converters.registry import (
     Chosen,
-    framed,
     registry_config,
-    unframed,
 )
 from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
     DataException,
-    Headers,
     Importance,
     Schema,
 )
 from millstream.connect.config.types import Type
-from millstream.connect.data.records import NO_HEADERS
-from millstream.connect.data.schema import NULL, SchemaAndValue
+from millstream.connect.data.schema import SchemaAndValue
 
 _CONFIG: Final = (
     registry_config()
@@ -59,11 +55,7 @@ class AvroConverter(RegistryConverter):
         self._chosen = lru_cache(_MAX_SCHEMAS)(_written_with)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
 
-    def from_connect_data(
-        self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
-    ) -> bytes | None:
-        if value is None:
-            return None
+    def encoded(self, topic: str, schema: Schema | None, value: Any) -> tuple[int, bytes]:
         schema = _guessed(value) if schema is None else schema
         text, parsed = self._written(schema)
         subject = self._registry.subject(topic, schema.name)
@@ -79,14 +71,9 @@ class AvroConverter(RegistryConverter):
         # fastavro has no common error for a value that does not match the schema.
         except Exception as error:
             raise DataException(f"Failed to serialize Avro data from topic {topic}") from error
-        return framed(schema_id, buffer.getvalue())
+        return schema_id, buffer.getvalue()
 
-    def to_connect_data(
-        self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
-    ) -> SchemaAndValue:
-        if value is None:
-            return NULL
-        schema_id, body = unframed(value)
+    def decoded(self, topic: str, schema_id: int, body: bytes) -> SchemaAndValue:
         schema, decode = self._read(schema_id)
         try:
             found = from_avro(schema, decode(body))

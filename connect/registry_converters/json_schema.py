@@ -13,21 +13,17 @@ from connect.registry_converters import outcomes
 from connect.registry_converters.json_schema_form import connect_of_json, json_schema_of
 from connect.registry_converters.registry import (
     Chosen,
-    framed,
     registry_config,
-    unframed,
 )
 from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
     DataException,
-    Headers,
     Importance,
     Schema,
 )
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import CaseInsensitiveValidString
-from millstream.connect.data.records import NO_HEADERS
-from millstream.connect.data.schema import NULL, SchemaAndValue
+from millstream.connect.data.schema import SchemaAndValue
 
 _CONFIG: Final = registry_config().define(
     "decimal.format",
@@ -59,11 +55,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
 
-    def from_connect_data(
-        self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
-    ) -> bytes | None:
-        if value is None:
-            return None
+    def encoded(self, topic: str, schema: Schema | None, value: Any) -> tuple[int, bytes]:
         if schema is None:
             raise DataException("A value without a schema has no JSON Schema: use JsonConverter")
         text, write = self._written(schema)
@@ -72,19 +64,14 @@ class JsonSchemaConverter(RegistryConverter):
         try:
             body = write(value).encode()
             if chosen is None:
-                return framed(self._registry.id_of(subject, text, "JSON"), body)
+                return self._registry.id_of(subject, text, "JSON"), body
             if chosen.is_strict:
                 self._chosen(chosen)(json.loads(body))
-            return framed(chosen.schema_id, body)
+            return chosen.schema_id, body
         except (RecursionError, UnicodeEncodeError) as error:
             raise DataException(f"The value cannot be written as JSON: {error}") from error
 
-    def to_connect_data(
-        self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
-    ) -> SchemaAndValue:
-        if value is None:
-            return NULL
-        schema_id, body = unframed(value)
+    def decoded(self, topic: str, schema_id: int, body: bytes) -> SchemaAndValue:
         schema, read_value = self._read(schema_id)
         try:
             return SchemaAndValue(schema, read_value(read(text_of(body), EXACT)))

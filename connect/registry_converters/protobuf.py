@@ -14,20 +14,16 @@ from connect.outcomes import Outcomes
 from connect.registry_converters import outcomes
 from connect.registry_converters.registry import (
     Chosen,
-    framed,
     registry_config,
-    unframed,
 )
 from connect.registry_converters.registry_converter import RegistryConverter
 from millstream.connect import (
     DataException,
-    Headers,
     Importance,
     Schema,
 )
 from millstream.connect.config.types import Type
-from millstream.connect.data.records import NO_HEADERS
-from millstream.connect.data.schema import NULL, SchemaAndValue
+from millstream.connect.data.schema import SchemaAndValue
 
 _CONFIG: Final = registry_config().define(
     "optional.for.nullables",
@@ -60,13 +56,9 @@ class ProtobufConverter(RegistryConverter):
         self._written = lru_cache(_MAX_SCHEMAS)(self._write_schema)
         self._read = lru_cache(_MAX_SCHEMAS)(self._read_schema)
 
-    def from_connect_data(
-        self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
-    ) -> bytes | None:
+    def encoded(self, topic: str, schema: Schema | None, value: Any) -> tuple[int, bytes]:
         from connect.registry_converters.protobuf_data import fill
 
-        if value is None:
-            return None
         if schema is None:
             raise DataException("A value without a schema has no Protobuf schema")
         text, message_class = self._written(schema)
@@ -80,18 +72,13 @@ class ProtobufConverter(RegistryConverter):
         schema.validate(value)
         message = message_class()
         fill(message, value, keeps_nulls=self._keeps_nulls)
-        return framed(schema_id, place + message.SerializeToString(deterministic=True))
+        return schema_id, place + message.SerializeToString(deterministic=True)
 
-    def to_connect_data(
-        self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
-    ) -> SchemaAndValue:
+    def decoded(self, topic: str, schema_id: int, body: bytes) -> SchemaAndValue:
         from google.protobuf.message import DecodeError
 
         from connect.registry_converters.protobuf_data import struct_from
 
-        if value is None:
-            return NULL
-        schema_id, body = unframed(value)
         places, start = read_places(body)
         schema, message_class = self._read(schema_id, places)
         message = message_class()

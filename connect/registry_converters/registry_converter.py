@@ -1,12 +1,15 @@
 """What the converters with a registry share: their settings, and the registry."""
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from connect.outcomes import Outcomes
-from connect.registry_converters.registry import Registry, keeps_nulls
-from millstream.connect import ConfigDef, ConfigValue, Converter
+from connect.registry_converters.registry import Registry, framed, keeps_nulls, unframed
+from millstream.connect import ConfigDef, ConfigValue, Converter, Headers, Schema
+from millstream.connect.data.records import NO_HEADERS
+from millstream.connect.data.schema import NULL, SchemaAndValue
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,24 @@ class RegistryConverter(Converter):
         self._registry = Registry(settings, written_as)
         self._keeps_nulls = keeps_nulls(settings)
         return settings
+
+    def from_connect_data(
+        self, topic: str, schema: Schema | None, value: Any, headers: Headers = NO_HEADERS
+    ) -> bytes | None:
+        return None if value is None else framed(*self.encoded(topic, schema, value))
+
+    def to_connect_data(
+        self, topic: str, value: bytes | None, headers: Headers = NO_HEADERS
+    ) -> SchemaAndValue:
+        return NULL if value is None else self.decoded(topic, *unframed(value))
+
+    @abstractmethod
+    def encoded(self, topic: str, schema: Schema | None, value: Any) -> tuple[int, bytes]:
+        """Return the id of a value's schema, and the value's bytes. Raise DataException."""
+
+    @abstractmethod
+    def decoded(self, topic: str, schema_id: int, body: bytes) -> SchemaAndValue:
+        """Return the value in bytes of a registered schema. Raise DataException."""
 
     def close(self) -> None:
         self._registry.close()
