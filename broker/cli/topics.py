@@ -21,7 +21,8 @@ from common.kafka.admin import topics as admin
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.configs import Resource, ResourceType
 from common.kafka.admin.reassignments import Reassignment, list_reassignments
-from common.kafka.admin.topics import Assignment, PartitionDescription, TopicDescription
+from common.kafka.admin.topic_requests import Assignment
+from common.kafka.admin.topics import PartitionDescription, TopicDescription
 from common.kafka.errors import ErrorCode, KafkaError
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from aiokafka.errors import NodeNotReadyError, for_code
 
 from common.credentials.access import KafkaAccess
-from common.kafka.admin.topics import creatable_topic
+from common.kafka.admin.topic_requests import creatable_topic
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.create_topics import (

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from common.credentials.access import KafkaAccess
-from common.kafka.admin.topics import check_deleted, topic_deletion
+from common.kafka.admin.topic_requests import topic_deletion
+from common.kafka.admin.topics import check_deleted
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.errors import KafkaError
 from common.kafka.group_offsets import commit_offsets, until_answered

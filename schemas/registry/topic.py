@@ -21,7 +21,7 @@ from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
 from common.kafka import errors
-from common.kafka.admin.topics import creatable_topic
+from common.kafka.admin.topic_requests import creatable_topic
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from common.kafka.admin.client import AdminClient, To, raise_for
+from common.kafka.admin.topic_requests import Assignment, creatable_topic, topic_deletion
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages import create_topics, describe_topic_partitions
@@ -13,11 +14,7 @@ from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from common.kafka.protocol.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from common.kafka.protocol.messages.delete_topics import DeleteTopicsResponse
 from common.kafka.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -29,9 +26,6 @@ from common.kafka.topics import TopicPartition
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 DEFAULT_PARTITION_LIMIT = 2000
 NO_LEADER = -1
-
-Assignment = list[list[int]]
-"""The replicas of each partition, by its number."""
 
 
 class PartitionDescription(NamedTuple):
@@ -106,30 +100,6 @@ def describe_topic_id(client: AdminClient, topic_id: bytes) -> TopicDescription 
     return found[0] if found else None
 
 
-def creatable_topic(
-    name: str,
-    *,
-    partition_count: int = -1,
-    replication_factor: int = -1,
-    assignment: Assignment | None = None,
-    configs: Mapping[str, str] | None = None,
-) -> create_topics.CreatableTopic:
-    """Return a topic as CreateTopics names it; -1 is the cluster's default."""
-    return create_topics.CreatableTopic(
-        name=name,
-        num_partitions=-1 if assignment else partition_count,
-        replication_factor=-1 if assignment else replication_factor,
-        assignments=[
-            create_topics.CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
-            for index, replicas in enumerate(assignment or [])
-        ],
-        configs=[
-            create_topics.CreatableTopicConfig(name=key, value=value)
-            for key, value in (configs or {}).items()
-        ],
-    )
-
-
 def create_topic(
     client: AdminClient,
     name: str,
@@ -175,17 +145,6 @@ def create_partitions(
     response = client.ask(request, CreatePartitionsResponse, To.CONTROLLER)
     for result in response.results:
         raise_for(result.error_code, result.error_message)
-
-
-def topic_deletion(names: Iterable[str], timeout_ms: int) -> DeleteTopicsRequest:
-    """Return the request that deletes topics by name."""
-    wanted = sorted(set(names))
-    # Older versions of the request have names only, newer ones a struct for each topic.
-    return DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=name) for name in wanted],
-        topic_names=wanted,
-        timeout_ms=timeout_ms,
-    )
 
 
 def check_deleted(response: DeleteTopicsResponse) -> None:

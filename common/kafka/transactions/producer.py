@@ -91,6 +91,8 @@ class TransactionalProducer:
         )
         self._leaders: dict[str, dict[int, int]] = {}
         """By topic and partition; -1 if there is none."""
+        self._refused: dict[str, int] = {}
+        """The error codes of topics that cannot be written, as by a principal without the right."""
         self._wanted: set[str] = set()
         self._looked_up_at = 0.0
         self._protocol = 1
@@ -243,6 +245,9 @@ class TransactionalProducer:
                 raise TransactionError(Outcome.ABORTED, f"no topic {topic}")
             self._wanted.add(topic)
             await self._look_up_again()
+            if topic in self._refused:
+                refusal = _named(self._refused[topic])
+                raise TransactionError(Outcome.ABORTED, f"topic {topic} error={refusal}")
             await asyncio.sleep(_RETRY_SECONDS)
         return len(found)
 
@@ -369,9 +374,13 @@ class TransactionalProducer:
         found = await self._client.metadata(self._wanted)
         self._looked_up_at = now_seconds()
         for topic in found.topics:
+            name = topic.name or ""
+            self._refused.pop(name, None)
             if topic.partitions:
                 leaders = {each.partition_index: each.leader_id for each in topic.partitions}
-                self._leaders[topic.name or ""] = leaders
+                self._leaders[name] = leaders
+            elif topic.error_code and not KafkaError(ErrorCode(topic.error_code)).is_retriable:
+                self._refused[name] = topic.error_code
 
     async def _look_up_again(self) -> None:
         """Ask for topics and coordinators anew; without an answer the topics stay as they are."""

@@ -56,6 +56,7 @@ class FakeClient:
 
     def __init__(self) -> None:
         self.leaders = dict(LEADERS)
+        self.refusal = ErrorCode.NONE
         self.sent: list[tuple[int, str, Any]] = []
         self.script: dict[str, list[int | Exception]] = {}
         self.on_metadata: Callable[[], None] = lambda: None
@@ -63,6 +64,12 @@ class FakeClient:
 
     async def metadata(self, topics: Iterable[str]) -> MetadataResponse:
         self.on_metadata()
+        if self.refusal:
+            return MetadataResponse(
+                topics=[
+                    MetadataResponseTopic(name=topic, error_code=self.refusal) for topic in topics
+                ]
+            )
         partitions = [
             MetadataResponsePartition(partition_index=number, leader_id=leader)
             for number, leader in self.leaders.items()
@@ -335,5 +342,15 @@ def test_offsets_are_waited_for_until_no_transaction_can_change_them() -> None:
         found = await rig.producer.committed("echo", [INPUT, TopicPartition("in", 1)])
         assert found == {INPUT: 10, TopicPartition("in", 1): 11}
         assert [request.require_stable for *_, request in rig.client.sent] == [True] * 3
+
+    run(check)
+
+
+def test_a_topic_that_nobody_may_write_is_refused_by_its_error() -> None:
+    async def check(rig: Rig) -> None:
+        rig.client.refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        await rig.take()
+        with pytest.raises(TransactionError, match=r"topic out error=TopicAuthorizationFailed"):
+            await rig.commit()
 
     run(check)
