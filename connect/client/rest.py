@@ -62,7 +62,9 @@ class ConnectRest:
             if status < 400:
                 return said
             message = _message(status, said)
-            is_passing = status == 409 and any(word in message for word in _PASSING)
+            is_passing = status == 503 or (
+                status == 409 and any(word in message for word in _PASSING)
+            )
             if not is_passing or now_ms() > deadline_ms:
                 raise ClientError(message)
             if not is_told and now_ms() - begun_ms > _SILENT_MS:

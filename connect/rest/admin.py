@@ -28,7 +28,7 @@ from millstream.connect.errors import ConnectException
 log = logging.getLogger(__name__)
 
 _HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
-_STARTING: Final = "Worker is still starting up."
+STARTING: Final = "Worker is still starting up."
 _UNHEALTHY: Final = (
     "Worker was unable to handle this request and may be unable to handle other requests."
 )
@@ -90,7 +90,7 @@ class Admin:
 
     async def show_health(self, request: web.Request) -> web.Response:
         if not self._desk.worker.is_ready:
-            return answer({"status": "starting", "message": _STARTING}, 503)
+            return answer({"status": "starting", "message": STARTING}, 503)
         try:
             async with asyncio.timeout(_HEALTH_SECONDS):
                 await self._require_health()

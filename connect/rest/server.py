@@ -18,7 +18,7 @@ from common.http.serving import Site, runner_of
 from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from connect.definitions.concealing import places
 from connect.herder.names import ElsewhereError, RefusalError
-from connect.rest.admin import Admin
+from connect.rest.admin import STARTING, Admin
 from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
 from connect.rest.connectors import Connectors
 from connect.rest.desk import Alone, Desk
@@ -53,6 +53,7 @@ class RestServer:
         self._credentials = _credentials(settings)
         self._socket: socket.socket | None = None
         self._runner: web.AppRunner | None = None
+        self._worker: Worker | None = None
 
     async def listen(self) -> None:
         """Bind the port. Raises OSError when it is in use."""
@@ -74,6 +75,7 @@ class RestServer:
     async def start(self, worker: Worker, cluster: Cluster | None = None) -> None:
         """Start to answer requests."""
         assert self._socket is not None, "listen first"
+        self._worker = worker
         desk = Desk(worker, Alone() if cluster is None else ToOthers(cluster))
         guard = self._guard()
         app = web.Application(
@@ -111,11 +113,19 @@ class RestServer:
             denied = refusal(401, "User cannot access the resource.")
             denied.headers["WWW-Authenticate"] = 'Basic realm="millstream connect"'
             return denied
+        if not self._may_answer(request):
+            return refusal(503, STARTING)
         try:
             return await handler(request)
         # The outermost edge of a request.
         except Exception as error:  # noqa: BLE001 - what is a bug is logged and answers 500
             return _error(request, error)
+
+    def _may_answer(self, request: web.Request) -> bool:
+        """Return False for connectors while the worker does not know which there are."""
+        is_ready = self._worker is None or self._worker.is_ready
+        is_of_connectors = request.path.startswith("/connectors")
+        return is_ready or not is_of_connectors or is_internal(request)
 
     def _is_allowed(self, request: web.Request) -> bool:
         if not self._credentials or request.path in _OPEN_PATHS or is_internal(request):

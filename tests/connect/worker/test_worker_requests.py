@@ -119,3 +119,29 @@ def test_only_what_workers_sign_needs_no_password(
         assert worker.call("PUT", "/connectors/lines0/fence").body["message"] == (
             "Internal request missing required signature"
         )
+
+
+def test_a_worker_that_has_not_read_its_topic_says_so(
+    workers: list[ConnectWorker], tmp_path: Path
+) -> None:
+    """It neither knows that a connector does not exist, nor which there are."""
+    (tmp_path / "in").write_text("one\n")
+    config = {**LINES, "file": str(tmp_path / "in")}
+    eventually(
+        lambda: ask(workers[0], "PUT", "/connectors/kept/config", config).status in (200, 201)
+    )
+    known = set(ask(workers[0], "GET", "/connectors").body)
+    another = ConnectWorker(workers[0].folder, workers[0].settings, name="another")
+    try:
+        another.start()
+        seen = set()
+        while 200 not in seen:
+            for path in ("/connectors", "/connectors/kept", "/connectors/kept/status"):
+                told = ask(another, "GET", path)
+                seen.add(told.status)
+                assert told.status in (200, 503), told
+                if path == "/connectors" and told.status == 200:
+                    assert set(told.body) == known
+        assert ask(another, "GET", "/connectors/none").status == 404
+    finally:
+        another.stop()
