@@ -45,7 +45,7 @@ def incompatibilities(
 
 
 def _compare(level: str, policy: str, schema: ParsedSchema, old: Earlier) -> list[str]:
-    if old.schema.canonical == schema.canonical:
+    if (old.schema.canonical, old.schema.named) == (schema.canonical, schema.named):
         return []
     messages: list[str] = []
     is_lenient = policy == LENIENT

@@ -53,6 +53,7 @@ class AvroSchema(ParsedSchema):
     """One schema, with the schemas that it refers to."""
 
     def __init__(self, text: str, named: Named) -> None:
+        self.named = named
         try:
             self._json = read_json(text)
             self._named = [read_json(each) for _, each in named]

@@ -25,6 +25,7 @@ class JsonSchema(ParsedSchema):
     """One schema; its draft is the one it names, or else draft 7."""
 
     def __init__(self, text: str, named: Named) -> None:
+        self.named = named
         try:
             self._json = read_json(text)
             if not isinstance(self._json, dict | bool):

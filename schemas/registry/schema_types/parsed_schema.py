@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from schemas.registry.questions import Named
 from schemas.registry.refusals import RegistryError, invalid_schema
 
 _DEPTH_LIMIT = 200
@@ -10,6 +11,9 @@ _MEMBERS_LIMIT = 50_000
 
 class ParsedSchema(Protocol):
     """A valid schema."""
+
+    named: Named
+    """The texts of its references: a schema of the same text is another one with others."""
 
     @property
     def canonical(self) -> str:

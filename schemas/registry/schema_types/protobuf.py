@@ -30,6 +30,7 @@ class ProtobufSchema(ParsedSchema):
     """One file, compiled together with its imports."""
 
     def __init__(self, text: str, named: Named) -> None:
+        self.named = named
         try:
             imports = _imported(named)
             file = _file(text, imports)
