@@ -34,7 +34,7 @@ from stack.plan import (
     security_folder,
 )
 from stack.ports import PAGE
-from stack.security import make_security
+from stack.security import keep_private, make_security
 from stack.shown import READY, STOPPED, as_json, exports, table
 
 NOT_RUNNING = 3
@@ -82,6 +82,7 @@ def _start(options: UpOptions, place: Place) -> None:
         shutil.rmtree(plan["data_folder"], ignore_errors=True)
     folder = security_folder(plan)
     if folder is not None:
+        keep_private(place.folder, Path(plan["data_folder"]))
         make_security(folder)
     place.log_folder.mkdir(parents=True, exist_ok=True)
     place.write(place.plan_file, plan)

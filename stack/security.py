@@ -5,6 +5,7 @@ Clients and brokers speak SASL_SSL as the user `admin`; controllers and HTTP sta
 unencrypted.
 """
 
+import os
 import secrets
 from pathlib import Path
 from typing import Final
@@ -37,6 +38,18 @@ def client_file(folder: Path) -> str:
 def kcat_file(folder: Path) -> str:
     """Return the settings of clients in librdkafka's names, for `KCAT_CONFIG`."""
     return str(folder / _KCAT)
+
+
+def keep_private(own: Path, data: Path) -> None:
+    """Have this process and those that it starts make files that only their owner can read.
+
+    Logs and data of a secured cluster hold what its users say and how they log in. Raise OSError.
+    """
+    os.umask(0o077)
+    own.mkdir(parents=True, exist_ok=True)
+    own.chmod(0o700)
+    for each in data.glob("broker-*"):
+        each.chmod(0o700)
 
 
 def make_security(folder: Path) -> None:

@@ -17,12 +17,20 @@ Records have the form of the REST proxy's version 3, or simply a key and a value
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+
+from common.process.json_text import NO_UNICODE, is_unicode
+
+if TYPE_CHECKING:
+    from yaml import Node
 
 TYPES = ("BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF")
 _REGISTRY_TYPES = {"AVRO": "AVRO", "JSONSCHEMA": "JSON", "JSON": "JSON", "PROTOBUF": "PROTOBUF"}
 _TOPIC = ("name", "partitions", "replicas", "config", "key", "value", "records")
-_MAX_FILE_BYTES = 64 << 20
+_MAX_FILE_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 256 << 20
+"""Of all values, when every alias stands for what it names."""
+_VALUE_BYTES: Final = 64
 
 
 class SeedError(ValueError):
@@ -39,13 +47,43 @@ def read_seeds(path: Path) -> Seeds:
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise SeedError(f"{path} is larger than {_MAX_FILE_BYTES} bytes")
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        if node is not None:
+            _check_size(node)
+        told = None if node is None else loader.construct_document(node)
+    except SeedError as error:
+        raise SeedError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
         raise SeedError(f"{path}: {error}") from None
     try:
         return checked(told)
     except SeedError as error:
         raise SeedError(f"{path}: {error}") from None
+
+
+def _check_size(node: "Node") -> None:
+    """Raise SeedError for a document that is too large behind its aliases, or is no Unicode."""
+    sizes: dict[int, int] = {}
+    if _size_of(node, sizes) > _MAX_BYTES:
+        raise SeedError(f"its aliases stand for more than {_MAX_BYTES >> 20} MB")
+
+
+def _size_of(node: "Node", sizes: dict[int, int]) -> int:
+    """Return the bytes of a value with its aliases, each node counted once; 0 while it is."""
+    if id(node) in sizes:
+        if not sizes[id(node)]:
+            raise SeedError("an alias stands for what holds it")
+        return sizes[id(node)]
+    if isinstance(node.value, str):
+        if not is_unicode(node.value):
+            raise SeedError(f"line {node.start_mark.line + 1}: {NO_UNICODE}")
+        sizes[id(node)] = _VALUE_BYTES + len(node.value)
+        return sizes[id(node)]
+    sizes[id(node)] = 0
+    inner = [one for each in node.value for one in (each if isinstance(each, tuple) else (each,))]
+    sizes[id(node)] = _VALUE_BYTES + sum(_size_of(each, sizes) for each in inner)
+    return sizes[id(node)]
 
 
 def together(first: Seeds, second: Seeds) -> Seeds:

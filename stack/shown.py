@@ -14,6 +14,7 @@ _WHAT = {
 }
 READY, STARTING, ENDED = "ready", "starting", "ended: see millstream logs"
 STOPPED = "stopped"
+HANGS = "does not answer: see millstream logs"
 
 
 def table(plan: Plan, state: Mapping[str, Any]) -> str:
@@ -39,7 +40,7 @@ def part_state(plan: Plan, state: Mapping[str, Any], name: str) -> str:
     states = [told.get(each, {}).get("state", STARTING) for each in names]
     if stopped := [each for each, at in zip(names, states, strict=True) if at == STOPPED]:
         return f"stopped: {', '.join(stopped)}"
-    return next((each for each in (ENDED, STARTING) if each in states), READY)
+    return next((each for each in (ENDED, HANGS, STARTING) if each in states), READY)
 
 
 def exports(plan: Plan) -> str:

@@ -14,18 +14,20 @@ from millstream.processes import program_arguments as programs
 from millstream.processes.child_processes import Child
 from millstream.processes.cluster_layout import node_settings, replication_settings
 from millstream.processes.forked_process import STACK
+from stack.health import Health
 from stack.page import Page
 from stack.place import Place, write_whole
 from stack.plan import bootstrap_servers, security_folder, url_of
 from stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
 from stack.security import broker_file, client_file
-from stack.shown import ENDED, READY, STARTING, STOPPED
+from stack.shown import ENDED, HANGS, READY, STARTING, STOPPED
 
 log = logging.getLogger(__name__)
 
 _READY_SECONDS: Final = 120.0
 _MAX_REPLICAS: Final = 3
 _WATCH_SECONDS: Final = 0.2
+_HEALTH_SECONDS: Final = 2.0
 SETTINGS: Final = {
     # Kafka waits three seconds for more members of a new group; here most groups have one.
     "group.initial.rebalance.delay.ms": "0",
@@ -55,6 +57,7 @@ class Supervisor:
         self._place = place
         self._plan = place.plan()
         self._children: dict[str, Child] = {}
+        self._health = Health()
         self._doing = ""
         self._is_ready = False
         self._written: dict[str, Any] = {}
@@ -70,6 +73,7 @@ class Supervisor:
                 page.start(self._plan["ports"][PAGE])
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watch_state())
+                group.create_task(self._watch_health())
                 await self._start()
                 for child in self._children.values():
                     group.create_task(child.watch())
@@ -88,7 +92,7 @@ class Supervisor:
     def state(self) -> dict[str, Any]:
         """Return the states of the programs, for commands and the page."""
         parts = {
-            name: {"state": _state_of(child), "pid": child.pid, "address": child.address}
+            name: {"state": self._state_of(name, child), "pid": child.pid, "address": child.address}
             for name, child in self._children.items()
         }
         if PAGE in self._plan["ports"]:
@@ -112,6 +116,24 @@ class Supervisor:
             elif name in stopped and not child.is_stopped:
                 log.info("part is stopped name=%s killed=%s", name, stopped[name])
                 spawn(child.stop_until_wanted(is_killed=bool(stopped[name])))
+
+    async def _watch_health(self) -> None:
+        http = {
+            f"{BROKER}-{number}": port for number, port in self._plan["broker_http_ports"].items()
+        }
+        while True:
+            await asyncio.sleep(_HEALTH_SECONDS)
+            ready = [name for name, child in self._children.items() if child.is_ready]
+            await self._health.ask(
+                {each: http.get(each, self._plan["ports"][each]) for each in ready}
+            )
+
+    def _state_of(self, name: str, child: Child) -> str:
+        if child.is_stopped:
+            return STOPPED
+        if child.is_ready:
+            return HANGS if self._health.hangs(name) else READY
+        return STARTING if child.is_running or not child.has_started else ENDED
 
     def _write_state(self) -> None:
         state = self.state()
@@ -269,11 +291,3 @@ def _first(errors: BaseExceptionGroup) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _state_of(child: Child) -> str:
-    if child.is_stopped:
-        return STOPPED
-    if child.is_ready:
-        return READY
-    return STARTING if child.is_running or not child.has_started else ENDED

@@ -342,3 +342,28 @@ def test_brokers_are_as_the_worst_of_them(tmp_path: Path, states: list[str], exp
     state: Mapping[str, Any] = {"parts": parts}
     assert part_state(plan, state, "broker") == expected
     assert expected in table(plan, state).splitlines()[0]
+
+
+def test_aliases_cannot_make_a_seed_larger_than_memory(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
+    merged = ["m0: &m0 {x: y, z: y}"]
+    merged += [f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}" for n in range(1, 40)]
+    file = tmp_path / "seeds.yaml"
+    for text, why in (
+        ("\n".join(lines), "aliases stand for more"),
+        ("\n".join(merged), "aliases stand for more"),
+        ("&a [*a]", "an alias stands for what holds it"),
+        ('["a", "\\ud800"]', "line 1: .* no Unicode"),
+    ):
+        file.write_text(text)
+        with pytest.raises(SeedError, match=why):
+            read_seeds(file)
+
+
+def test_a_seed_may_use_aliases_and_be_empty(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.yaml"
+    file.write_text("- &a {name: a, config: &c {retention.ms: 1}}\n- {name: b, config: *c}\n")
+    assert [each["config"] for each in read_seeds(file)["topics"]] == [{"retention.ms": "1"}] * 2
+    file.write_text("")
+    assert read_seeds(file) == {"topics": [], "schemas": []}

@@ -248,6 +248,10 @@ def test_a_secured_stack_lets_in_who_has_its_file(millstream: Command, tmp_path:
     shown = millstream.up(*told)["environment"]
     servers, file = shown["KAFKA_BOOTSTRAP_SERVERS"], shown["MILLSTREAM_COMMAND_CONFIG"]
     assert Path(file).stat().st_mode & 0o077 == 0
+    home = tmp_path / "home" / "stacks" / "default"
+    assert home.stat().st_mode & 0o077 == 0
+    for each in home.rglob("*"):
+        assert each.stat().st_mode & 0o077 == 0 or each.name == "up.lock", each
     where = ("topics", "--bootstrap-server", servers, "--list", "--command-config")
     assert "lines" in millstream(*where, file).stdout
     wrong = tmp_path / "wrong.properties"
@@ -286,6 +290,18 @@ def test_a_program_that_dies_is_started_again(millstream: Command) -> None:
     rest = RestCalls(stack["environment"]["KAFKA_REST_URL"])
     sent = rest.post("/topics/t", {"records": [{"value": 1}]}, records_type("json"))
     assert sent.body["offsets"][0]["error"] is None
+
+
+def test_a_part_that_hangs_is_not_ready(millstream: Command) -> None:
+    stack = millstream.up("--ephemeral", "--only", "broker,registry,page")
+    pid = stack["parts"]["registry"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: not millstream.status()["is_ready"], 60)
+    assert "does not answer" in millstream.status()["parts"]["registry"]["state"]
+    page = RestCalls(stack["parts"]["page"]["address"])
+    assert page.get("/health/ready").body["missing"] == ["registry"]
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: millstream.status()["is_ready"], 60)
 
 
 def test_a_laptop_that_sleeps_goes_on(millstream: Command) -> None:
