@@ -329,7 +329,7 @@ FIRST_VERSION_WITH_ERROR = 2
 
 
 def check_offset_fetch(access: Access, request: OffsetFetchRequest, api_version: int) -> Verdict:
-    """See the module."""
+    """Answer denied topics with their error; leave them out if all topics are asked for."""
     if api_version < FIRST_VERSION_WITH_GROUPS:
         return _check_one(access, request, api_version)
     allowed, denied = divide(

@@ -7,6 +7,7 @@ from broker.metadata.image import NO_LEADER
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.later import Later
 from broker.server.peers import Peers
+from broker.share.session import PartitionKey
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -17,8 +18,6 @@ from common.kafka.protocol.messages.list_offsets import (
 LIST_OFFSETS_VERSION = 9
 LATEST = -1
 REQUEST_TIMEOUT_MS = 10_000
-
-Place = tuple[bytes, int]
 
 
 class EndOffset(NamedTuple):
@@ -35,11 +34,11 @@ class EndOffsets:
         self._metadata = metadata
         self._peers = peers
 
-    def of(self, places: Collection[Place]) -> Later:
+    def of(self, places: Collection[PartitionKey]) -> Later:
         """Return an event with a mapping from topic id and partition to `EndOffset`."""
         done = Later()
-        found: dict[Place, EndOffset] = {}
-        by_leader: dict[int, list[Place]] = {}
+        found: dict[PartitionKey, EndOffset] = {}
+        by_leader: dict[int, list[PartitionKey]] = {}
         by_id = self._metadata.image.topics.by_id
         names: dict[str, bytes] = {}
         for topic_id, partition in places:
@@ -52,7 +51,7 @@ class EndOffsets:
             else:
                 names[topic.name] = topic_id
                 by_leader.setdefault(image.leader, []).append((topic_id, partition))
-        question = _Question(found, names, len(by_leader), done)
+        question = _MissingAnswers(found, names, len(by_leader), done)
         for leader, wanted in by_leader.items():
             found.update(dict.fromkeys(wanted, EndOffset(-1, ErrorCode.LEADER_NOT_AVAILABLE)))
             request = _request({topic_id: by_id[topic_id].name for topic_id, _ in wanted}, wanted)
@@ -64,7 +63,7 @@ class EndOffsets:
         return done
 
 
-def _request(names: Mapping[bytes, str], wanted: list[Place]) -> ListOffsetsRequest:
+def _request(names: Mapping[bytes, str], wanted: list[PartitionKey]) -> ListOffsetsRequest:
     topics: dict[bytes, ListOffsetsTopic] = {}
     for topic_id, partition in wanted:
         topic = topics.setdefault(topic_id, ListOffsetsTopic(name=names[topic_id]))
@@ -72,11 +71,11 @@ def _request(names: Mapping[bytes, str], wanted: list[Place]) -> ListOffsetsRequ
     return ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
 
 
-class _Question:
+class _MissingAnswers:
     """The answers that are still missing."""
 
     def __init__(
-        self, found: dict[Place, EndOffset], names: dict[str, bytes], count: int, done: Later
+        self, found: dict[PartitionKey, EndOffset], names: dict[str, bytes], count: int, done: Later
     ) -> None:
         self._found = found
         self._names = names

@@ -23,6 +23,7 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.share_states import coordinator_key
 from broker.server.network.later import Later
 from broker.server.peers import Peers
+from broker.share.session import PartitionKey
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages import (
@@ -44,9 +45,7 @@ TO_RETRY = frozenset(
     }
 )
 
-Place = tuple[bytes, int]
-"""A topic id and a partition."""
-Results = dict[Place, Any]
+Results = dict[PartitionKey, Any]
 """The `PartitionResult` of each partition; the type is that of the API."""
 
 
@@ -87,7 +86,7 @@ SUMMARIZE = _Api(
 
 
 class ShareStateCalls:
-    """See the module."""
+    """Asks share coordinators about share-partitions, for the group coordinator."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, clock: Clock, metadata: ClusterMetadata, peers: Peers
@@ -129,7 +128,7 @@ class ShareStateCalls:
         }
         return self._begin(SUMMARIZE, group_id, entries)
 
-    def _begin(self, api: _Api, group_id: str, entries: dict[Place, Any]) -> Later:
+    def _begin(self, api: _Api, group_id: str, entries: dict[PartitionKey, Any]) -> Later:
         done = Later()
         call = _Call(self, api, group_id, entries, done)
         self._calls.add(call)
@@ -141,7 +140,7 @@ class ShareStateCalls:
         """Return whether the topic of the share coordinators exists."""
         return SHARE_GROUP_STATE in self._metadata.image.topics.by_name
 
-    def coordinator_of(self, group_id: str, place: Place) -> int | None:
+    def coordinator_of(self, group_id: str, place: PartitionKey) -> int | None:
         """Return the broker that has the state of a partition, as far as this node knows."""
         topic = self._metadata.image.topics.by_name.get(SHARE_GROUP_STATE)
         if topic is None:
@@ -167,7 +166,7 @@ class _Call:
         calls: ShareStateCalls,
         api: _Api,
         group_id: str,
-        entries: dict[Place, Any],
+        entries: dict[PartitionKey, Any],
         done: Later,
     ) -> None:
         self._calls = calls
@@ -188,7 +187,7 @@ class _Call:
         if without_state is not None and not self._calls.has_coordinators:
             self._end_with(without_state)
             return
-        by_broker: dict[int, dict[Place, Any]] = {}
+        by_broker: dict[int, dict[PartitionKey, Any]] = {}
         for place, entry in self._open.items():
             broker_id = self._calls.coordinator_of(self._group_id, place)
             if broker_id is not None:
@@ -210,7 +209,7 @@ class _Call:
         if not parts:
             self._go_on()
 
-    def _request(self, entries: Mapping[Place, Any]) -> Message:
+    def _request(self, entries: Mapping[PartitionKey, Any]) -> Message:
         topics: dict[bytes, Any] = {}
         for (topic_id, _), entry in entries.items():
             if topic_id not in topics:
@@ -255,16 +254,16 @@ class _Call:
             self._timer.cancel()
 
 
-def _parts(entries: dict[Place, Any]) -> Iterator[dict[Place, Any]]:
+def _parts(entries: dict[PartitionKey, Any]) -> Iterator[dict[PartitionKey, Any]]:
     left = iter(entries.items())
     while part := dict(islice(left, PARTITIONS_PER_REQUEST)):
         yield part
 
 
-def divided(results: Results) -> tuple[dict[bytes, list[int]], dict[Place, Any]]:
+def divided(results: Results) -> tuple[dict[bytes, list[int]], dict[PartitionKey, Any]]:
     """Return the partitions without an error by topic id, and the results that have one."""
     done: dict[bytes, list[int]] = {}
-    refused: dict[Place, Any] = {}
+    refused: dict[PartitionKey, Any] = {}
     for (topic_id, partition), result in results.items():
         if result.error_code == ErrorCode.NONE:
             done.setdefault(topic_id, []).append(partition)
@@ -273,7 +272,7 @@ def divided(results: Results) -> tuple[dict[bytes, list[int]], dict[Place, Any]]
     return done, refused
 
 
-def by_topic(places: Mapping[Place, object]) -> dict[bytes, list[int]]:
+def by_topic(places: Mapping[PartitionKey, object]) -> dict[bytes, list[int]]:
     """Return partitions by topic id."""
     partitions: dict[bytes, list[int]] = {}
     for topic_id, partition in places:

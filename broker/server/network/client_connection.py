@@ -102,7 +102,10 @@ class _Waiting:
 
 
 class ClientConnection:
-    """See the module. At most one of `_dial`, `_handshake`, `_pause` and `_socket` is set."""
+    """A connection to another node.
+
+    At most one of `_dial`, `_handshake`, `_pause` and `_socket` is set.
+    """
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ _read_size = struct.Struct(">i").unpack_from
 
 
 class State(IntEnum):
-    """See the module. An IntEnum, because the hash of another Enum is a Python call."""
+    """What comes next. An IntEnum, because the hash of another Enum is a Python call."""
 
     READING = auto()
     MAKING = auto()

@@ -81,7 +81,7 @@ class MetadataDisk(NamedTuple):
 
 
 class Quorum:
-    """See the module. Set `machine.on_change`, `on_leader_change`, `on_fatal`; then `start` it."""
+    """Set `machine.on_change`, `on_leader_change`, `on_fatal`; then `start` it."""
 
     def __init__(
         self,

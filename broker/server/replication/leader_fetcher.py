@@ -48,7 +48,7 @@ Asked = dict[Key, FetchPosition]
 
 
 class LeaderFetcher:
-    """See the module. Invariant: no partition is in two Fetches at a time.
+    """Fetches from one leader. Invariant: no partition is in two Fetches at a time.
 
     `_asked` has every partition that the session fetches, also between two of its requests, and
     `_free` has all others. A session at rest costs nothing here: only free partitions are checked.

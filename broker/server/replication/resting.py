@@ -22,7 +22,7 @@ LOOK_AT_ALL_MS = 500
 
 
 class SessionRest:
-    """See the module."""
+    """A fetch session at rest: it waits without a timer of its own until it has news."""
 
     __slots__ = ("_looked_at_all_ms", "news", "parked", "unseen_bytes")
 

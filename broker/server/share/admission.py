@@ -26,7 +26,7 @@ class OfMember(Protocol):
 
 
 class Admission:
-    """See the module."""
+    """Checks the member of a request, and its rights on the topics of its session."""
 
     def __init__(self, metadata: ClusterMetadata, guard: Guard | None) -> None:
         self.metadata = metadata

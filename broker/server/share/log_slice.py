@@ -16,7 +16,7 @@ from broker.records.control import ControlType, control_type
 from broker.records.header import HEADER_BYTES, read_header
 from broker.share.acquisition import Acquired, LogBatch
 
-Part = bytes | FileRegion
+Chunk = bytes | FileRegion
 NO_RECORDS = b""
 
 
@@ -39,11 +39,11 @@ class _Bytes:
 class LogSlice(NamedTuple):
     """The first batches of a read, with their places."""
 
-    part: Part
+    part: Chunk
     batches: Sequence[LogBatch]
     places: Sequence[BatchPosition]
 
-    def records(self, acquired: Sequence[Acquired]) -> Part:
+    def records(self, acquired: Sequence[Acquired]) -> Chunk:
         """Return the whole batches that have acquired records."""
         if not acquired:
             return NO_RECORDS
@@ -64,7 +64,7 @@ class LogSlice(NamedTuple):
 NOTHING_READ = LogSlice(NO_RECORDS, (), ())
 
 
-def slice_of(part: Part, end_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> LogSlice:
+def slice_of(part: Chunk, end_offset: int, aborted: Sequence[AbortedTransaction] = ()) -> LogSlice:
     """Return the batches of a read up to the one with the offset before `end_offset`.
 
     Raise CorruptBatch.

@@ -12,7 +12,7 @@ from broker.server.share.led_share_partition import LedSharePartition, LedState
 
 
 class ParkedShareFetch(ParkedFetch):
-    """See the module; `led` are the share-partitions that it may read."""
+    """One waiting fetch of a member; `led` are the share-partitions that it may read."""
 
     __slots__ = ("_led",)
 

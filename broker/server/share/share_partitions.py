@@ -27,7 +27,7 @@ InnerT = TypeVar("InnerT")
 
 
 class SharePartitions:
-    """See the module."""
+    """Owns the share-partitions and the share sessions of this broker."""
 
     def __init__(
         self, parts: LedParts, partitions: Partitions, sessions: ShareSessionCache

@@ -22,7 +22,7 @@ RackOf = Callable[[int], str | None]
 
 
 class Question:
-    """See the module. A partition that is named twice is read once; its last entry counts."""
+    """A Fetch under way. A partition that is named twice is read once; its last entry counts."""
 
     __slots__ = (
         "asked",

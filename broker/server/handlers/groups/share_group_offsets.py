@@ -31,7 +31,6 @@ from broker.server.cluster.request_entries import merged
 from broker.server.coordinators.end_offsets import EndOffset, EndOffsets
 from broker.server.coordinators.groups import Groups
 from broker.server.coordinators.share_state_calls import (
-    Place,
     Results,
     ShareStateCalls,
     by_topic,
@@ -39,6 +38,7 @@ from broker.server.coordinators.share_state_calls import (
 )
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps, each, happened
+from broker.share.session import PartitionKey
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -109,7 +109,7 @@ class DescribeShareGroupOffsets:
             return group
         results: Results = yield self._calls.summarize(wanted.group_id, partitions)
         counted = [place for place, result in results.items() if _is_counted(result)]
-        ends: dict[Place, EndOffset] = yield self._end_offsets.of(counted)
+        ends: dict[PartitionKey, EndOffset] = yield self._end_offsets.of(counted)
         topics: dict[bytes, DescribeShareGroupOffsetsResponseTopic] = {}
         by_id = self._metadata.image.topics.by_id
         for topic_id in partitions:
@@ -118,7 +118,7 @@ class DescribeShareGroupOffsets:
                 topic_id=topic_id, topic_name=name
             )
 
-        def describe(place: Place) -> None:
+        def describe(place: PartitionKey) -> None:
             partition = _partition(results[place], ends.get(place))
             topics[place[0]].partitions.append(partition)
 

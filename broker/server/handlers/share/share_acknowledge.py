@@ -24,7 +24,7 @@ FIRST_VERSION_WITH_RENEWALS = 2
 
 
 class ShareAcknowledge:
-    """See the module."""
+    """Answers when the share coordinator has stored the acknowledgements."""
 
     def __init__(self, shares: SharePartitions, share_admission: Admission) -> None:
         self._shares = shares

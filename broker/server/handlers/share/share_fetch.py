@@ -49,7 +49,7 @@ FIRST_VERSION_WITH_RENEWALS = 2
 
 
 class ShareFetch:
-    """See the module."""
+    """Takes acknowledgements and reads records, or waits for records."""
 
     def __init__(
         self,

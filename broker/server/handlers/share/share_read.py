@@ -13,7 +13,7 @@ from broker.server.cluster.cluster_view import SAYS_WHO_LEADS
 from broker.server.network.later import Steps
 from broker.server.replication.partitions import Partition
 from broker.server.share.led_share_partition import LedSharePartition, LedState
-from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, LogSlice, Part, slice_of
+from broker.server.share.log_slice import NO_RECORDS, NOTHING_READ, Chunk, LogSlice, slice_of
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Acquired, Demand
 from broker.share.session import PartitionKey
@@ -163,7 +163,7 @@ class ShareRead:
 
     def _read_on(
         self, led: LedSharePartition, max_bytes: int, most: int
-    ) -> tuple[list[Acquired], Part]:
+    ) -> tuple[list[Acquired], Chunk]:
         """Read until there is something to acquire, over aborted transactions and holes.
 
         After some reads without a record the member is answered, and asks again: it must not wait

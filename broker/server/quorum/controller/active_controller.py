@@ -79,7 +79,7 @@ class _UnderWay(NamedTuple):
 
 
 class ActiveController:
-    """See the module. Invariant: at most one decision is in the log and not applied."""
+    """Decides on requests. Invariant: at most one decision is in the log and not applied."""
 
     def __init__(self, controller: ControllerLike, leader_epoch: int, shell: Shell) -> None:
         self.leader_epoch = leader_epoch

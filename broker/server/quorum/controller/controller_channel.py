@@ -42,7 +42,7 @@ class Leadership(Protocol):
         """Hand a request to the controller in this process."""
 
 
-class _Question:
+class _QueuedRequest:
     """A request and its caller; `on_response` is None once the caller was answered."""
 
     __slots__ = ("api_version", "deadline_ms", "is_sent_once", "on_response", "request", "timer")
@@ -59,7 +59,7 @@ class _Question:
 
 
 class ControllerChannel:
-    """See the module. Invariant: at most one request is under way, the first of the queue."""
+    """Sends requests to the active controller. Invariant: at most one, the first, is under way."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class ControllerChannel:
         self._address_of = address_of
         self._settings = settings
         self._refusal_of = refuse
-        self._queue: deque[_Question] = deque()
-        self._under_way: _Question | None = None
+        self._queue: deque[_QueuedRequest] = deque()
+        self._under_way: _QueuedRequest | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._connection: ClientConnection | None = None
         self._is_advancing = False
@@ -98,7 +98,7 @@ class ControllerChannel:
         After `timeout_ms` it gets the refusal REQUEST_TIMED_OUT; with `is_sent_once` also when the
         connection is lost on which the request was sent.
         """
-        question = _Question(request, api_version, on_response, is_sent_once=is_sent_once)
+        question = _QueuedRequest(request, api_version, on_response, is_sent_once=is_sent_once)
         if self._is_closed:
             self._refuse(question, "This node is stopping.")
             return
@@ -153,7 +153,7 @@ class ControllerChannel:
                 break
         self._is_advancing = False
 
-    def _send(self, question: _Question) -> bool:
+    def _send(self, question: _QueuedRequest) -> bool:
         """Send a request to the leader; return False if there is none."""
         address = self._address()
         if self._leadership.is_serving:
@@ -177,7 +177,7 @@ class ControllerChannel:
         )
         return True
 
-    def _on_answer(self, question: _Question, response: Message | None) -> None:
+    def _on_answer(self, question: _QueuedRequest, response: Message | None) -> None:
         if self._under_way is not question:
             return
         self._under_way = None
@@ -197,7 +197,7 @@ class ControllerChannel:
         self._retry = None
         self._advance()
 
-    def _on_timeout(self, question: _Question) -> None:
+    def _on_timeout(self, question: _QueuedRequest) -> None:
         """Refuse a request after its timeout; the next one is sent if it was under way."""
         question.timer = None
         if self._under_way is question:
@@ -207,16 +207,16 @@ class ControllerChannel:
         self._refuse(question, "The active controller did not answer in time.")
         self._advance()
 
-    def _tell_of_loss(self, question: _Question) -> None:
+    def _tell_of_loss(self, question: _QueuedRequest) -> None:
         self._queue.remove(question)
         self._refuse(question, "The connection to the active controller was lost.")
 
-    def _refuse(self, question: _Question, why: str) -> None:
+    def _refuse(self, question: _QueuedRequest, why: str) -> None:
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, why)
         refusal = self._refusal_of(question.request, question.api_version, error)
         self._finish(question, refusal)
 
-    def _finish(self, question: _Question, response: Message) -> None:
+    def _finish(self, question: _QueuedRequest, response: Message) -> None:
         on_response, question.on_response = question.on_response, None
         if question.timer is not None:
             question.timer.cancel()

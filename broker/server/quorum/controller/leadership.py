@@ -36,7 +36,7 @@ from common.kafka.protocol.records.metadata import encode_metadata_record
 
 
 class Leadership:
-    """See the module. `pump` is called when there is work to carry out."""
+    """Owns the active controller. `pump` is called when there is work to carry out."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ RECORDS_PER_STEP = 256
 
 
 class PartitionRaftLog:
-    """See the module; `wall_clock_ms` stamps what Raft itself writes.
+    """The log of a Raft node in a `PartitionLog`; `wall_clock_ms` stamps what Raft itself writes.
 
     `decode` reads the value of one record and raises DecodeError: the leader's records have to be
     readable before they are written, because a node cannot start with unreadable records.

@@ -52,7 +52,7 @@ WARN_EVERY_MS = 60_000
 
 
 class RaftShell:
-    """See the module. `detects_failures_fast`: a refused connection ends a leadership."""
+    """Runs a Raft node. `detects_failures_fast`: a refused connection ends a leadership."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
 from broker.records.header import PATCH
-from broker.server.share.log_slice import LogSlice, Part, slice_of
+from broker.server.share.log_slice import Chunk, LogSlice, slice_of
 from broker.share.acquisition import Acquired, LogBatch
 
 
@@ -40,7 +40,7 @@ def marker(base_offset: int, producer_id: int, *, is_commit: bool) -> bytes:
 def part_of(request: pytest.FixtureRequest, tmp_path: Path):
     """Make a part as the log gives it: bytes, or a region of a file with something before it."""
 
-    def make(data: bytes) -> Part:
+    def make(data: bytes) -> Chunk:
         if request.param == "bytes":
             return data
         file = RealStorage().open(str(tmp_path / "segment"), create=True)
@@ -50,7 +50,7 @@ def part_of(request: pytest.FixtureRequest, tmp_path: Path):
     return make
 
 
-def content(part: Part) -> bytes:
+def content(part: Chunk) -> bytes:
     return part.read() if isinstance(part, FileRegion) else part
 
 
