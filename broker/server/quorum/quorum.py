@@ -115,22 +115,7 @@ class Quorum:
         self._listeners.bind()
         self.machine = MetadataMachine()
         self._directory = directory
-        try:
-            self.raft = RaftShell(
-                self._raft_config(disk),
-                log,
-                storage,
-                directory=directory,
-                clock=clock,
-                random_source=random_source,
-                peers=Peers(loop, settings, config.quorum.request_timeout_ms),
-                loop=loop,
-                listener=self.machine,
-                detects_failures_fast=config.quorum.detects_failures_fast,
-            )
-        except CorruptBatch as error:
-            self._listeners.close()
-            raise _unreadable(directory, error) from error
+        self.raft = self._open_raft(log, disk, storage, random_source, settings)
         self.raft.on_input = self._pump
         self.snapshots = MetadataSnapshots(
             self.raft.log,
@@ -169,6 +154,32 @@ class Quorum:
         return _raft_config(
             self.config, disk, controller_endpoints(self.config, self._listeners.ports)
         )
+
+    def _open_raft(
+        self,
+        log: PartitionLog,
+        disk: MetadataDisk,
+        storage: Storage,
+        random_source: Random,
+        settings: ClientSettings,
+    ) -> RaftShell:
+        config = self.config
+        try:
+            return RaftShell(
+                self._raft_config(disk),
+                log,
+                storage,
+                directory=self._directory,
+                clock=self._clock,
+                random_source=random_source,
+                peers=Peers(self._loop, settings, config.quorum.request_timeout_ms),
+                loop=self._loop,
+                listener=self.machine,
+                detects_failures_fast=config.quorum.detects_failures_fast,
+            )
+        except CorruptBatch as error:
+            self._listeners.close()
+            raise _unreadable(self._directory, error) from error
 
     def _new_channel(self, settings: ClientSettings) -> ControllerChannel:
         return ControllerChannel(
