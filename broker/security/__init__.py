@@ -5,6 +5,7 @@
 - `principal.py`, `kerberos_names.py`: the names of principals, also of those that come from the
   subject of a TLS certificate or from a Kerberos ticket.
 - `sasl_session.py`: one client's authentication on a connection, from handshake to its end.
+- `unknown_users.py`: what SCRAM answers about a user that does not exist.
 - `plain.py`, `scram.py`, `oauthbearer.py`, `gssapi_server.py`: the server's side of the mechanisms:
   bytes in, bytes out. `common.credentials` has the client's side, and SCRAM credentials.
 - `delegation_tokens.py`: what a delegation token says, and who may renew it.
