@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
+.PHONY: help setup demo wheel test test-changed test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 SOURCES := broker common connect demo mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
 SEEDS ?= 1000
 SEED ?= 1
+BASE ?= main
 # The pipeline's chaos places its 5,000 orders in three minutes.
 MINUTES ?= $(if $(PIPELINE),3,10)
 # Processes in which tests run side by side. With more of them on two slow processors those tests fail
@@ -65,6 +66,9 @@ endif
 demo: ## run the whole pipeline, Spark and dashboard too (LITE=1 without; MIRROR=1 with a second cluster; CONNECT=1 with connectors though LITE; SECURE=1 with TLS, passwords and least rights; ONCE=1, ORDERS=, LIMIT=, BOOTSTRAP=, SHOP=, ELASTICSEARCH=)
 	@$(BIN)/python -m millstream demo
 
+wheel: $(VENV)/.dev ## the distribution as one file in dist/, to be installed by pip
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
 test: $(VENV)/.dev $(VENV)/.demo ## every test: fast, simulated, real clients, end to end
 	@$(call side_by_side,programs plain)
 
@@ -80,6 +84,10 @@ plain:
 	@said=$$(nice -n 12 $(PYTEST) 0 -m "" -rs --junitxml=$(REPORTS)/$@.xml \
 	    $$(grep -rLE $(MARKED) tests --include=$(TEST_FILES)) 2>&1) || { \
 	    printf '%s\n' "$$said" "plain tests FAILED"; exit 1; }; printf '%s\n' "$$said" | tail -n 1
+
+test-changed: export TMPDIR := $(TESTS_FOLDER)
+test-changed: $(VENV)/.dev $(VENV)/.demo ## the tests that a change can reach by imports, and which are left out: BASE=main
+	@$(BIN)/python -m tests.lib.changed --base $(BASE)
 
 test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
 	MILLSTREAM_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
