@@ -34,8 +34,8 @@ from broker.server.cluster.request_entries import merged
 from broker.server.coordinators.transaction_verifier import TransactionVerifier
 from broker.server.handlers.produce.transactional_batches import (
     UNGUARDED,
+    BatchOfPartition,
     Guarded,
-    Placed,
     is_transactional,
     verify_batches,
 )
@@ -180,7 +180,7 @@ class Produce:
 
     def _led_here(
         self, context: RequestContext, topics: list[TopicProduceData]
-    ) -> Iterator[Placed]:
+    ) -> Iterator[BatchOfPartition]:
         """Yield each batch with its partition, or with None if the partition is not here."""
         for topic in topics:
             try:

@@ -33,7 +33,7 @@ TRIED_AGAIN = {
 }
 
 
-Placed = tuple[TopicPartition | None, memoryview | bytes | None]
+BatchOfPartition = tuple[TopicPartition | None, memoryview | bytes | None]
 """A batch with its partition; None for a partition without a replica here."""
 
 
@@ -58,7 +58,7 @@ def is_transactional(batch: memoryview | bytes) -> bool:
 def verify_batches(
     verifier: TransactionVerifier,
     transactional_id: str,
-    batches: Iterable[Placed],
+    batches: Iterable[BatchOfPartition],
     *,
     api_version: int,
     timestamp_ms: int,
