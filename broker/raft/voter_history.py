@@ -71,7 +71,7 @@ class _ByOffset(Generic[T]):
 
 
 class VoterHistory:
-    """See the module. `static` are the configured voters, perhaps none."""
+    """The voter sets of one log. `static` are the configured voters, perhaps none."""
 
     def __init__(self, static: VoterSet, log: RaftLog) -> None:
         self._static = static

@@ -24,7 +24,7 @@ NO_ERROR = ErrorCode.NONE.value
 
 
 class FollowerState(Enum):
-    """See the package."""
+    """What a follower does; the package has the table of states."""
 
     IDLE = "idle"
     FETCHING = "fetching"

@@ -22,7 +22,7 @@ from common.credentials.errors import AuthenticationFailed
 
 
 class State(Enum):
-    """See the table of this module."""
+    """How far a connection is; the module has the table."""
 
     INITIAL = auto()
     AUTHENTICATING = auto()

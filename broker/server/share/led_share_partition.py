@@ -46,7 +46,7 @@ log = logging.getLogger("millstream.share")
 
 
 class LedState(Enum):
-    """See the module."""
+    """The state is being read, is served, or is given up."""
 
     LOADING = auto()
     ACTIVE = auto()
@@ -76,7 +76,7 @@ class _Pending(NamedTuple):
 
 
 class LedSharePartition:
-    """See the module."""
+    """Owns the state of one share-partition, its locks and the changes that wait to be written."""
 
     __slots__ = (
         "_loading_since_ms",

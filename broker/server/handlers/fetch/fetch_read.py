@@ -33,7 +33,7 @@ from common.kafka.protocol.messages.fetch import (
 
 
 class FetchRead:
-    """See the module."""
+    """Owns one pass: what was read so far, and the bytes that are left."""
 
     __slots__ = (
         "_has_news",

@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 class ShareRead:
-    """See the module."""
+    """Owns one reading: the share-partitions that are led here, and what each gives."""
 
     def __init__(self, shares: SharePartitions, group_id: str, wanted: Wanted) -> None:
         self._shares = shares
