@@ -92,7 +92,7 @@ Replicas = dict[ReplicaKey, ReplicaProgress]
 
 
 class RaftNode:
-    """Receives every input of one node. `quorum` is the saved state; a new node passes `QuorumState()`."""
+    """Receives all inputs. `quorum` is the saved state; a new node passes `QuorumState()`."""
 
     def __init__(
         self, config: RaftConfig, quorum: QuorumState, log: RaftLog, random: RandomSource

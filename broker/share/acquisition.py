@@ -69,7 +69,7 @@ def undeliverable(position: int, batches: Sequence[LogBatch]) -> Iterator[tuple[
 
 
 class Acquisition:
-    """Picks records of one read for one member. `in_flight` covers all of the offsets that were read."""
+    """Picks records for one member. `in_flight` covers all of the offsets that were read."""
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ class Push:
 
 
 class ClientInstances:
-    """The known clients, by their ids. `throttle_count` and `unknown_subscription_count` only grow."""
+    """The known clients. `throttle_count` and `unknown_subscription_count` only grow."""
 
     def __init__(self, max_push_bytes: int) -> None:
         self.max_push_bytes = max_push_bytes

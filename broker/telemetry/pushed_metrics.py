@@ -54,7 +54,7 @@ class _Client:
 
 
 class PushedMetrics:
-    """The values of each client, the oldest client first. Invariant: `series_count` is the number of values of all clients."""
+    """The clients' values. Invariant: `series_count` is the number of values of all clients."""
 
     def __init__(self) -> None:
         self.series_count = 0

@@ -70,7 +70,7 @@ class Replacement:
 
 
 class CleaningRun:
-    """One round on one log, step by step. Once the map is built, `end_offset` is where the next round starts."""
+    """One round of one log. Once the map is built, `end_offset` is where the next round starts."""
 
     def __init__(self, dirty: DirtyLog, timestamp_ms: int, limits: CleaningLimits) -> None:
         log = self._log = dirty.log
