@@ -95,7 +95,7 @@ def _describe_topic_partitions(b: Broker) -> Handler:
 def _describe_cluster(b: Broker) -> Handler:
     from broker.server.handlers.cluster.describe_cluster import DescribeCluster
 
-    return DescribeCluster(b.config, b.metadata).handle
+    return DescribeCluster(b.config, b.metadata, b.departures).handle
 
 
 def _find_coordinator(b: Broker) -> Handler:

@@ -181,7 +181,9 @@ class Broker:
         self.settings.on_change = self._on_settings_change
         self.own_settings = OwnSettings(self.settings, self.metadata, self.tls)
         self.waits = MetadataWaits(loop)
-        self.departures = Departures(self.clock, self.metadata, self.waits)
+        self.departures = Departures(
+            self.clock, self.metadata, self.waits, self.config.session_timeout_ms
+        )
         self.auto_topics = AutoTopics(
             self.config,
             self.metadata,

@@ -8,10 +8,15 @@ once. Two rules make the first answer correct:
   DOUBT_MS are over. An answer that would name it as a leader waits that long: some milliseconds, or
   an election of the quorum if the process was the active controller too. A client that gets the
   old leader again uses it, and librdkafka asks again only a second later.
-- A broker that is fenced is *named* with its address for NAMED_MS, although it leads no partition,
-  as Apache Kafka names a broker until the end of its session. librdkafka (2.10 to 2.16 at least)
-  drops a broker that is not named, together with the partitions that it is about to move to the
-  leader named in the same answer; it finds these partitions again a second later.
+- A broker that is fenced leads nothing, and is still *named* with its address for
+  `broker.session.timeout.ms`, again from its next registration on, unless it is unregistered.
+  librdkafka (2.10 to 2.16 at least) drops a broker that is not named, together with the partitions
+  that it is about to move to the leader named in the same answer, and from 2.12 on it may wait for
+  ever for a coordinator that it has dropped (`docs/known-client-bugs.md`). Apache Kafka names a
+  broker that has crashed until its session ends, and leaves its partitions without a leader as
+  long; after a controlled shutdown it does not name it at all.
+
+A broker that has just started has seen nobody go: it names fenced brokers that have replicas.
 """
 
 from collections.abc import Iterable
@@ -22,18 +27,22 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata, MetadataWaits
 from broker.server.network.later import Later
 
 DOUBT_MS = 1_000
-NAMED_MS = 9_000  # broker.session.timeout.ms
 
 
 class Departures:
     """Owns the time at which each broker was lost, and the time at which it was fenced."""
 
-    def __init__(self, clock: Clock, metadata: ClusterMetadata, waits: MetadataWaits) -> None:
+    def __init__(
+        self, clock: Clock, metadata: ClusterMetadata, waits: MetadataWaits, named_ms: int
+    ) -> None:
+        """`named_ms` is broker.session.timeout.ms."""
+        self._named_ms = named_ms
         self._clock = clock
         self._metadata = metadata
         self._waits = waits
         self._lost_at_ms: dict[int, int] = {}
-        self._alive: set[int] = set()
+        self._known: set[int] | None = None
+        """The brokers that have been alive once; None until the first change."""
         self._fenced_at_ms: dict[int, int] = {}
 
     # --- in doubt ---
@@ -73,19 +82,30 @@ class Departures:
 
     def apply(self, delta: MetadataDelta) -> None:
         """Follow which brokers are fenced."""
+        if not delta.changed_brokers:
+            return
+        if self._known is None:
+            self._known = self._with_replicas()
         now_ms, brokers = self._clock.now_ms(), self._metadata.image.brokers
         for broker_id in sorted(delta.changed_brokers):
             image = brokers.get(broker_id)
-            if image is not None and not image.is_fenced:
-                self._alive.add(broker_id)
+            if image is None or not image.is_fenced:
                 self._fenced_at_ms.pop(broker_id, None)
-            elif broker_id in self._alive:
-                self._alive.discard(broker_id)
+            elif broker_id in self._known:
                 self._fenced_at_ms[broker_id] = now_ms
+            if image is None:
+                self._known.discard(broker_id)
+            elif not image.is_fenced:
+                self._known.add(broker_id)
+
+    def _with_replicas(self) -> set[int]:
+        topics = self._metadata.image.topics.by_name.values()
+        partitions = (partition for topic in topics for partition in topic.partitions.values())
+        return {replica for partition in partitions for replica in partition.replicas}
 
     def named(self) -> set[int]:
         """Return the fenced brokers that are still named."""
-        now_ms = self._clock.now_ms()
-        for broker_id in [id_ for id_, at in self._fenced_at_ms.items() if now_ms >= at + NAMED_MS]:
+        before_ms = self._clock.now_ms() - self._named_ms
+        for broker_id in [id_ for id_, at in self._fenced_at_ms.items() if at <= before_ms]:
             del self._fenced_at_ms[broker_id]
         return set(self._fenced_at_ms)

@@ -6,6 +6,7 @@ v2 can include fenced brokers (KIP-1073).
 from broker.config.broker_config import BrokerConfig
 from broker.server.cluster import authorized_operations
 from broker.server.cluster.cluster_view import address_of, controller_id
+from broker.server.cluster.departures import Departures
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import RequestContext
 from common.kafka.errors import ErrorCode, KafkaError
@@ -22,14 +23,17 @@ CONTROLLERS = 2
 class DescribeCluster:
     """Describes the brokers to the clients of one listener."""
 
-    def __init__(self, config: BrokerConfig, metadata: ClusterMetadata) -> None:
+    def __init__(
+        self, config: BrokerConfig, metadata: ClusterMetadata, departures: Departures
+    ) -> None:
+        self._departures = departures
         self._config = config
         self._metadata = metadata
 
     def handle(
         self, context: RequestContext, request: DescribeClusterRequest
     ) -> DescribeClusterResponse:
-        """Describe the live brokers, and the fenced ones if they are asked for."""
+        """Describe the brokers that Metadata names, and all fenced ones if they are asked for."""
         if request.endpoint_type == CONTROLLERS:
             raise KafkaError(
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -39,11 +43,12 @@ class DescribeCluster:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint {request.endpoint_type}"
             )
+        named = self._departures.named()
         listener_name = context.connection.peer.listener_name
         found = [
             (image.is_fenced, address)
-            for _, image in sorted(self._metadata.image.brokers.items())
-            if (request.include_fenced_brokers or not image.is_fenced)
+            for broker_id, image in sorted(self._metadata.image.brokers.items())
+            if (request.include_fenced_brokers or not image.is_fenced or broker_id in named)
             and (address := address_of(image, listener_name)) is not None
         ]
         return DescribeClusterResponse(

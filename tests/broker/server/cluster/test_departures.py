@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
-from broker.server.cluster.departures import DOUBT_MS, NAMED_MS, Departures
+from broker.server.cluster.departures import DOUBT_MS, Departures
 from broker.server.cluster.metadata_quorum import MetadataWaits
 from broker.server.handlers.cluster import find_coordinator
+from broker.server.handlers.cluster.describe_cluster import DescribeCluster
 from broker.server.handlers.cluster.find_coordinator import FindCoordinator
 from broker.server.handlers.topics.metadata import Metadata
 from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from common.kafka.protocol.messages.metadata import (
     MetadataRequest,
@@ -18,12 +23,16 @@ from common.kafka.protocol.messages.metadata import (
     MetadataResponse,
 )
 from common.kafka.protocol.records.metadata import (
+    BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
-from tests.lib.served_replica import TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
+from tests.lib.served_replica import LISTENER, TOPIC, TOPIC_ID, Context, ServedReplica, epoch_of
 
 FENCED, ALIVE = 1, -1
+NAMED_MS = 12_345
 LEADER = 1
 
 
@@ -35,7 +44,7 @@ class Survivor:
         self.image, self.loop = replica.image, replica.loop
         metadata: Any = SimpleNamespace(image=self.image, cluster_id="c", leader_id=2)
         self.waits = MetadataWaits(self.loop)
-        self.departures = Departures(replica.clock, metadata, self.waits)
+        self.departures = Departures(replica.clock, metadata, self.waits, NAMED_MS)
         self.handler = Metadata(replica.config, metadata, Any, self.departures, Any)
         for broker_id in alive:
             self.change_broker(broker_id, ALIVE)
@@ -148,7 +157,47 @@ def test_a_broker_that_comes_and_goes_again_is_named_from_then_on(survivor):
     assert named_by(survivor) == [1, 2, 3]
 
 
-def test_a_broker_that_was_never_seen_alive_is_not_named():
-    late = Survivor(alive=(2, 3))
+def test_a_broker_that_has_just_started_names_those_that_went_before():
+    late = Survivor(alive=())
     late.fail_over()
+    assert named_by(late) == [1, 2, 3]
+    late.loop.advance(NAMED_MS)
     assert named_by(late) == [2, 3]
+
+
+def register(survivor: Survivor, broker_id: int, epoch: int) -> None:
+    end_point = BrokerEndpoint(name=LISTENER, host="b", port=9092, security_protocol=0)
+    survivor.replay(
+        RegisterBrokerRecord(
+            broker_id=broker_id, broker_epoch=epoch, fenced=True, end_points=[end_point]
+        )
+    )
+
+
+def test_a_new_broker_is_named_only_when_it_is_alive(survivor):
+    register(survivor, 9, 99)
+    assert named_by(survivor) == [1, 2, 3]
+
+
+def test_a_broker_that_comes_back_late_is_named_from_its_registration_on(survivor):
+    survivor.fail_over()
+    survivor.loop.advance(NAMED_MS)
+    assert named_by(survivor) == [2, 3]
+    register(survivor, LEADER, 99)
+    assert named_by(survivor) == [1, 2, 3]
+
+
+def test_a_broker_that_is_unregistered_is_named_no_more(survivor):
+    survivor.fail_over()
+    survivor.replay(UnregisterBrokerRecord(broker_id=LEADER, broker_epoch=epoch_of(LEADER)))
+    assert named_by(survivor) == [2, 3]
+
+
+def test_a_description_of_the_cluster_has_the_brokers_that_metadata_names(survivor):
+    survivor.fail_over()
+    config: Any = SimpleNamespace(node_id=2)
+    handler = DescribeCluster(config, survivor.handler._metadata, survivor.departures)
+    context = Context(2).handle(handler.handle, DescribeClusterRequest())
+    assert isinstance(context.answer, DescribeClusterResponse), context.answer
+    described = {broker.broker_id: broker.is_fenced for broker in context.answer.brokers}
+    assert described == {1: True, 2: False, 3: False}
