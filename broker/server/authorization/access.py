@@ -88,7 +88,8 @@ class Access(NamedTuple):
     def may(self, operation: AclOperation, kind: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Return whether an operation is allowed; this is noted in the audit log."""
         is_allowed = self.can_see(operation, kind, name)
-        self.audit.note(Decided(is_allowed, self.requester, operation, kind, name, self.api))
+        if not is_allowed or self.audit.notes_permissions:
+            self.audit.note(Decided(is_allowed, self.requester, operation, kind, name, self.api))
         return is_allowed
 
     def can_see(

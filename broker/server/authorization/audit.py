@@ -43,11 +43,15 @@ class Audit:
         self._lines: Counter[str] = Counter()
         self.denials = 0
 
+    @property
+    def notes_permissions(self) -> bool:
+        """Whether permissions are written too: they are the most frequent by far."""
+        return log.isEnabledFor(logging.DEBUG)
+
     def note(self, decided: Decided) -> None:
         """Count a denial, and write a decision if its level is on and there is room."""
         if decided.is_allowed:
-            if log.isEnabledFor(logging.DEBUG):
-                _write(logging.DEBUG, "allowed", decided)
+            _write(logging.DEBUG, "allowed", decided)
             return
         self.denials += 1
         if log.isEnabledFor(logging.INFO):
