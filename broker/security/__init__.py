@@ -8,6 +8,7 @@
 - `unknown_users.py`: what SCRAM answers about a user that does not exist.
 - `plain.py`, `scram.py`, `oauthbearer.py`, `gssapi_server.py`: the server's side of the mechanisms:
   bytes in, bytes out. `common.credentials` has the client's side, and SCRAM credentials.
+- `unknown_users.py`: what SCRAM answers about a user that does not exist.
 - `delegation_tokens.py`: what a delegation token says, and who may renew it.
 - `jwt_claims.py`, `jwks.py`: the checks of an OAUTHBEARER token, and the keys of its issuer.
 
