@@ -4,9 +4,13 @@ Every command of the pages is in a walk below, or among those that are not run, 
 new one is in neither and fails. Addresses in the pages are replaced by those of the walk.
 """
 
+import os
 import re
+import shutil
 import subprocess
+import venv
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from itertools import islice
 from pathlib import Path
 
@@ -15,7 +19,7 @@ import pytest
 from millstream.cli.commands import TOOLS
 from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
-from tests.interop.programs.test_installed import ROOT, Installation, link_requirements
+from tests.interop.programs.test_installed import ROOT, Installation, link, link_requirements
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -32,7 +36,7 @@ COMMAND = re.compile(
 NOT_RUN = {
     r"make demo.*": "a clone's; tests/millstream runs the demo",
     r"sqlite3 build/demo/shop.sqlite .*": "the demo's database",
-    r"pip install millstream": "what the wheel of this test stands for",
+    r"pip install \.": "test_the_line_that_installs_is_typed_in_a_clone types it",
     r"millstream up": "takes the ports of everybody; test_installed.py starts it on free ones",
     r"millstream load .*": "needs the whole pipeline; tests/millstream runs it",
     r"millstream lab( (failover|mirror-.*))?": "tests/millstream runs them",
@@ -135,6 +139,39 @@ def broker() -> Iterator[LocalBroker]:
 @pytest.fixture
 def walk(installation: Installation, broker: LocalBroker, tmp_path: Path) -> Walk:
     return Walk(installation, tmp_path, broker)
+
+
+def clone(folder: Path) -> None:
+    """Copy what git has of this checkout, as it is now, without tests."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", ":!tests"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.split("\0"):
+        if name and (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+
+
+def test_the_line_that_installs_is_typed_in_a_clone(tmp_path: Path) -> None:
+    """In an empty environment, with what it requires beside: nothing is fetched."""
+    (line,) = {line for line in documented("README.md") if line.startswith("pip install")}
+    clone(tmp_path / "clone")
+    venv.create(tmp_path / "empty", symlinks=True, with_pip=True)
+    (site_packages,) = tmp_path.glob("empty/lib/python3*/site-packages")
+    link_requirements("millstream", site_packages)
+    link_requirements("hatchling", site_packages)
+    link(distribution("hatchling"), site_packages)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    path = os.pathsep.join([str(tmp_path / "empty" / "bin"), kept["PATH"]])
+    # The second means: builds with the hatchling that is there, not with one from an index.
+    kept |= {"PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    for words, folder in (
+        (line.split(), tmp_path / "clone"),
+        (["millstream", "--version"], tmp_path),
+    ):
+        done = subprocess.run(words, cwd=folder, env=kept, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("millstream 0."), done.stdout
 
 
 # Before the others, which bring the extras.
