@@ -66,7 +66,14 @@ class JdbcSourceConnector(OriginalConnector, SourceConnector):
         ]
 
     def note(self) -> str | None:
-        if query_in(self._parsed) or self._tables:
+        if query_in(self._parsed):
+            return None
+        if missing := sorted(set(self._parsed["table.whitelist"]) - set(self._tables)):
+            return (
+                f"Tables of table.whitelist do not exist: {', '.join(missing)}. The connector "
+                "looks again every table.poll.interval.ms, and reads those that do exist."
+            )
+        if self._tables:
             return None
         return (
             "There is no table to read: no table in the database matches schema.pattern and the "

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DataError, DBAPIError, NoSuchTableError, SAWarning, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, SAWarning, SQLAlchemyError
 
 from connect.clock import now_ms, timestamp_ms
 from connect.connectors.jdbc.connection import engine_of
@@ -31,6 +31,7 @@ from connect.connectors.jdbc.source_settings import (
     query_in,
     separated,
 )
+from connect.connectors.jdbc.table_lists import is_there
 from connect.connectors.jdbc.table_schemas import (
     ReadColumn,
     Reader,
@@ -98,6 +99,8 @@ class TableReader:
         """Columns whose microseconds are lost because the schema has milliseconds."""
         self.next_ms = 0
         """The time of the next query."""
+        self.is_missing = False
+        """Whether the last query found that the table does not exist."""
 
     @property
     def is_open(self) -> bool:
@@ -117,14 +120,19 @@ class TableReader:
             if self._table is None or self._shape(connection, self._table) != self._seen_shape:
                 self._look_at(connection)
             self._rows = self._asked(connection)
+            self.is_missing = False
         records: list[SourceRecord] = []
         for record in self._rows:
             records.append(record)
             if len(records) >= self._parsed["batch.max.rows"] and not self._is_among_equals:
                 return records
         self._rows = None
-        self.next_ms = now_ms() + self._parsed["poll.interval.ms"]
+        self.wait()
         return records
+
+    def wait(self) -> None:
+        """Begin no query before the next interval."""
+        self.next_ms = now_ms() + self._parsed["poll.interval.ms"]
 
     def _look_at(self, connection: sa.Connection) -> None:
         if self._query:
@@ -421,28 +429,41 @@ class JdbcSourceTask(SourceTask):
             if not reader.is_open:
                 self._connection.rollback()
             return records
-        except NoSuchTableError as error:
-            raise ConnectException(f"The table does not exist: {error}") from error
-        except DBAPIError as error:
-            self._close()
-            said = f"{reader.name or 'the query'} cannot be read: {said_by(error)}"
-            if may_pass(error):
-                raise RetriableException(said) from error
-            if isinstance(error, DataError):
-                said += ": use a query that casts the column to text"
-            raise ConnectException(said) from error
         except SQLAlchemyError as error:
             self._close()
-            raise ConnectException(f"The table cannot be read: {error}") from error
+            if reader.name and self._is_gone(reader, error):
+                return []
+            raise _failure_of(error, reader.name or "the query") from error
+
+    def _is_gone(self, reader: TableReader, error: SQLAlchemyError) -> bool:
+        """Return whether the table was dropped; then it is read again when it exists.
+
+        Raise RetriableException if the database cannot answer.
+        """
+        if isinstance(error, DBAPIError) and may_pass(error):
+            return False
+        try:
+            reader.is_missing = not is_there(self._engine, reader.name)
+        except DBAPIError as unanswered:
+            raise _failure_of(unanswered, reader.name) from unanswered
+        if reader.is_missing:
+            reader.wait()
+            log.warning("table does not exist, the others are read table=%s", reader.name)
+        return reader.is_missing
 
     def note(self) -> str | None:
-        cut = sorted(name for reader in self._readers for name in reader.cut)
-        if not cut:
-            return None
-        return (
-            f"Columns have microseconds, which Connect's types cut off: {', '.join(cut)}. Set "
-            "timestamp.granularity to micros_long, or use a query that casts a TIME to text."
-        )
+        notes: list[str] = []
+        if missing := sorted(reader.name for reader in self._readers if reader.is_missing):
+            notes.append(
+                f"Tables do not exist: {', '.join(missing)}. The others are read, and these are "
+                "read as soon as they exist."
+            )
+        if cut := sorted(name for reader in self._readers for name in reader.cut):
+            notes.append(
+                f"Columns have microseconds, which Connect's types cut off: {', '.join(cut)}. Set "
+                "timestamp.granularity to micros_long, or use a query that casts a TIME to text."
+            )
+        return " ".join(notes) or None
 
     def stop(self) -> None:
         self._stopping.set()
@@ -459,3 +480,15 @@ class JdbcSourceTask(SourceTask):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _failure_of(error: SQLAlchemyError, name: str) -> ConnectException:
+    """Return what the worker is told of a table or query that cannot be read."""
+    if not isinstance(error, DBAPIError):
+        return ConnectException(f"{name} cannot be read: {error}")
+    said = f"{name} cannot be read: {said_by(error)}"
+    if may_pass(error):
+        return RetriableException(said)
+    if isinstance(error, DataError):
+        said += ": use a query that casts the column to text"
+    return ConnectException(said)

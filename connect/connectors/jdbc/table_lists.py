@@ -31,15 +31,15 @@ def list_mistake(parsed: Mapping[str, Any]) -> tuple[str, str] | None:
 def tables_in(engine: "Engine", parsed: Mapping[str, Any]) -> list[str]:
     """Return the tables to read: their names, with the schema unless it is the default one.
 
-    `table.whitelist` and `table.blacklist` contain names; `table.include.list` and
-    `table.exclude.list` contain expressions. Each may match table, schema.table or
-    database.schema.table.
+    `table.whitelist` and `table.blacklist` contain names, also of tables that do not exist;
+    `table.include.list` and `table.exclude.list` contain expressions. Each may match table,
+    schema.table or database.schema.table.
     """
     from sqlalchemy import inspect
 
     named, unnamed = set(parsed["table.whitelist"]), set(parsed["table.blacklist"])
     if named:
-        return sorted(named)
+        return sorted(name for name in named if is_there(engine, name))
     included = patterns_of(parsed, "table.include.list") if parsed["table.include.list"] else None
     excluded = patterns_of(parsed, "table.exclude.list")
     found: list[str] = []
@@ -51,6 +51,14 @@ def tables_in(engine: "Engine", parsed: Mapping[str, Any]) -> list[str]:
         if included is None or included.match(*names):
             found.append(name if is_default else whole)
     return sorted(found)
+
+
+def is_there(engine: "Engine", name: str) -> bool:
+    """Return whether a table or view with this name exists: table or schema.table."""
+    from sqlalchemy import inspect
+
+    schema, _, table = name.rpartition(".")
+    return bool(inspect(engine).has_table(table, schema=schema or None))
 
 
 def _tables(

@@ -228,6 +228,44 @@ def test_new_tables_are_found_and_divided(url: str) -> None:
     connector.stop()
 
 
+@pytest.mark.parametrize("mode", ["bulk", "incrementing"])
+def test_a_table_that_is_missing_or_dropped_does_not_stop_the_others(url: str, mode: str) -> None:
+    run(url, ORDERS, "CREATE TABLE other (id INTEGER NOT NULL PRIMARY KEY)")
+    run(url, "INSERT INTO orders VALUES (1, 'a', NULL)", "INSERT INTO other VALUES (1)")
+    column = {"incrementing_column_name": "id"} if mode == "incrementing" else {}
+    settings = source(url, mode, table_whitelist="never,orders,other", **column)
+    connector, kept = JdbcSourceConnector(), Kept()
+    task = started_source(connector, settings, kept)
+    assert "do not exist: never." in str(connector.note())
+    assert {one.topic for one in polled(task, kept, 6)} == {"db-orders", "db-other"}
+    assert task.note() is None
+
+    run(url, "DROP TABLE orders", "INSERT INTO other VALUES (2)")
+    found = polled(task, kept, 6)
+    assert {one.topic for one in found} == {"db-other"}
+    assert 2 in values(found, "id")
+    assert "do not exist: orders." in str(task.note())
+
+    run(url, ORDERS, "INSERT INTO orders VALUES (3, 'b', NULL)")
+    assert 3 in values([one for one in polled(task, kept, 8) if one.topic == "db-orders"], "id")
+    assert task.note() is None
+    task.stop()
+    connector.stop()
+
+
+def test_tables_of_the_whitelist_are_read_when_they_come(url: str) -> None:
+    run(url, ORDERS)
+    connector = JdbcSourceConnector()
+    connector.start(source(url, table_whitelist="never,orders"))
+    assert [config["tables"] for config in connector.task_configs(2)] == ["orders"]
+    connector.stop()
+    run(url, "CREATE TABLE never (id INTEGER)")
+    connector.start(source(url, table_whitelist="never,orders"))
+    assert [config["tables"] for config in connector.task_configs(2)] == ["never", "orders"]
+    assert connector.note() is None
+    connector.stop()
+
+
 def test_what_a_sink_writes_a_source_reads(url: str) -> None:
     task = JdbcSinkTask()
     started_sink(task, {"connection.url": url, **UPSERT})
