@@ -5,8 +5,8 @@ decoder counts the entries before it makes anything of them. Of an array inside 
 another array the entries are counted together: the limit of `topics.partitions` is for all
 partitions of a request, in however many topics.
 
-An array that is not listed has DEFAULT_LIMIT. A larger limit has its reason beside it: a client or
-a broker that sends more.
+An array that is not listed has DEFAULT_LIMIT. Another limit has its reason beside it: a client or
+a broker that sends more, or entries that cost much.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ ACKNOWLEDGED_PARTITIONS = CLIENT_PARTITIONS | dict.fromkeys(
 )
 BROKER_PARTITIONS = dict.fromkeys(("topics", "topics.partitions"), REPLICAS_OF_A_BROKER)
 
-LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
+LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
     # A producer sends the next batch of every partition of a broker (franz-go: up to 100 MiB).
     ApiKey.PRODUCE: {
         "topic_data": PARTITIONS_OF_A_CLIENT,
@@ -123,6 +123,8 @@ LARGER_LIMITS: Final[dict[ApiKey, dict[str, int]]] = {
     },
     ApiKey.DELETE_SHARE_GROUP_STATE: BROKER_PARTITIONS,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: BROKER_PARTITIONS,
+    # The request is decoded twice: at the broker, and out of its Envelope at the controller.
+    ApiKey.CREATE_DELEGATION_TOKEN: {"renewers": 1_000},
     # As for OffsetFetch: a lag exporter names all partitions of all topics for each group.
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {
         "groups.topics": PARTITIONS_OF_A_CLIENT,
@@ -138,4 +140,4 @@ def limits_of(message: type[Message]) -> dict[str, int] | None:
     """
     if message.__api_key__ < 0 or not message.__name__.endswith("Request"):
         return None
-    return LARGER_LIMITS.get(ApiKey(message.__api_key__), {})
+    return LIMITS.get(ApiKey(message.__api_key__), {})

@@ -17,7 +17,7 @@ from broker.server.network import dispatch, turns
 from broker.server.network.dispatch import Dispatcher
 from broker.server.quorum.controller.active_controller import ActiveController
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
-from common.kafka.protocol.array_limits import DEFAULT_LIMIT, LARGER_LIMITS
+from common.kafka.protocol.array_limits import DEFAULT_LIMIT, LIMITS
 from common.kafka.protocol.framing import encode_request
 from tests.fuzz.in_process import InProcessNode, in_process_node
 from tests.fuzz.many_entries import arrays_of, make_many
@@ -107,7 +107,7 @@ def test_no_step_of_a_request_at_its_limit_takes_long(
     one = valid_request(key, version, node.world, BROKER)
     for path in arrays_of(one, version):
         request = valid_request(key, version, node.world, BROKER)
-        limit = LARGER_LIMITS.get(key, {}).get(".".join(path), DEFAULT_LIMIT)
+        limit = LIMITS.get(key, {}).get(".".join(path), DEFAULT_LIMIT)
         count = min(limit, ENTRIES)
         make_many(request, path, version, count)
         frame = encode_request(key, version, 1, "test", request)[4:]
