@@ -1,5 +1,7 @@
 """Metadata, DescribeTopicPartitions, and the changes of topics."""
 
+from collections.abc import Set
+
 from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC, Access, refusal_of
 from broker.server.authorization.data import topic_name
@@ -38,6 +40,7 @@ from common.kafka.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 FIRST_VERSION_BY_ID = 6  # of DeleteTopics
 FIRST_VERSION_WITHOUT_CREATION = 4  # of Metadata: before, a client cannot forbid creation
 
@@ -67,11 +70,15 @@ def check_metadata(access: Access, request: MetadataRequest, api_version: int) -
     if denied:
         request.topics = allowed
 
+    asked = {topic.name for topic in allowed}
+
     def complete(answer: MetadataResponse) -> None:
         if is_about_all:
             answer.topics = [
                 topic for topic in answer.topics if _can_describe(access, topic.name or "")
             ]
+        else:
+            answer.topics = [_shown(access, topic, asked) for topic in answer.topics]
         if request.include_topic_authorized_operations:
             for topic in answer.topics:
                 if topic.error_code == ErrorCode.NONE and topic.name:
@@ -83,6 +90,19 @@ def check_metadata(access: Access, request: MetadataRequest, api_version: int) -
         answer.topics.extend(refusals)
 
     return Narrowed(complete)
+
+
+def _shown(
+    access: Access, topic: MetadataResponseTopic, asked: Set[str | None]
+) -> MetadataResponseTopic:
+    """Return a topic of the answer; that of an id that was unknown at the check may be denied."""
+    if topic.error_code != ErrorCode.NONE or _can_describe(access, topic.name or ""):
+        return topic
+    return MetadataResponseTopic(
+        error_code=DENIED,
+        name=topic.name if topic.name in asked else None,
+        topic_id=topic.topic_id,
+    )
 
 
 def _can_describe_cluster(access: Access) -> bool:

@@ -24,7 +24,11 @@ from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.framing import request_class, response_class
 from common.kafka.protocol.message import Message, Struct
-from common.kafka.protocol.messages import describe_share_group_offsets, offset_fetch
+from common.kafka.protocol.messages import (
+    describe_share_group_offsets,
+    metadata,
+    offset_fetch,
+)
 from common.kafka.protocol.structs import encode_struct
 from tests.lib.protocol_messages import sample
 
@@ -61,6 +65,18 @@ class HandSetClock:
         return self.at_ms
 
     timestamp_ms = now_ms
+
+
+class NoTopics:
+    """No id is known."""
+
+    creates_topics = False
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return None
+
+    def exists(self, name: str) -> bool:
+        return True
 
 
 class EveryTopic:
@@ -405,6 +421,32 @@ def has_topic_ids(key: ApiKey, version: int) -> bool:
     """Return whether a request names its topics by ids, which are never too long."""
     first = {ApiKey.FETCH: 13, ApiKey.PRODUCE: 13, ApiKey.DELETE_TOPICS: 6}.get(key)
     return first is not None and version >= first
+
+
+def test_a_topic_that_comes_between_check_and_answer_is_not_told() -> None:
+    late = b"i" * 16
+    rights = access((T, "open", D))._replace(topics=NoTopics())
+    request = metadata.MetadataRequest(
+        topics=[
+            metadata.MetadataRequestTopic(name=None, topic_id=late),
+            metadata.MetadataRequestTopic(name="open"),
+        ],
+        allow_auto_topic_creation=False,
+    )
+    verdict = CHECKS[ApiKey.METADATA](rights, request, 12)
+    assert isinstance(verdict, Narrowed)
+    partitions = [metadata.MetadataResponsePartition()]
+    answer = metadata.MetadataResponse(
+        topics=[
+            metadata.MetadataResponseTopic(name=name, topic_id=late, partitions=partitions)
+            for name in ("secret", "open")
+        ]
+    )
+    verdict.complete(answer)
+    hidden, shown = answer.topics
+    assert (hidden.name, hidden.error_code) == (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert hidden.partitions == []
+    assert (shown.name, shown.partitions) == ("open", partitions)
 
 
 def test_a_list_of_all_topics_is_shortened() -> None:
