@@ -4,7 +4,8 @@ import argparse
 from typing import NamedTuple
 
 from broker.cli.arguments import ToolFailed
-from broker.security.acls import (
+from broker.security.principal import parse_principal
+from common.kafka.acls import (
     CLUSTER_NAME,
     WILDCARD,
     AclOperation,
@@ -13,7 +14,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.principal import parse_principal
 
 ACTIONS = ("add", "remove", "list")
 RESOURCES = {

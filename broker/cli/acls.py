@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterable
 
 from broker.cli.acl_options import Options, add_arguments, read_options
-from broker.cli.acl_requests import create_acls, delete_acls, describe_acls
 from broker.cli.arguments import add_connection, connection_of, tool, tool_parser
-from broker.security.acls import (
+from common.kafka.acls import (
     Acl,
     AclFilter,
     AclOperation,
@@ -15,6 +14,7 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
+from common.kafka.admin.acls import create_acls, delete_acls, describe_acls
 from common.kafka.admin.client import AdminClient
 
 DESCRIPTION = (

@@ -1,11 +1,10 @@
 """Authentication and authorisation, as pure state machines and rules.
 
-- `acls.py`: what an access rule says, and which rules a filter matches.
-- `authorizer.py`: whether a principal may do an operation on a resource.
+- `authorizer.py`: whether a principal may do an operation on a resource; `common/kafka/acls.py`
+  has what a rule says.
 - `principal.py`, `kerberos_names.py`: the names of principals, also of those that come from the
   subject of a TLS certificate or from a Kerberos ticket.
 - `sasl_session.py`: one client's authentication on a connection, from handshake to its end.
-- `unknown_users.py`: what SCRAM answers about a user that does not exist.
 - `plain.py`, `scram.py`, `oauthbearer.py`, `gssapi_server.py`: the server's side of the mechanisms:
   bytes in, bytes out. `common.credentials` has the client's side, and SCRAM credentials.
 - `unknown_users.py`: what SCRAM answers about a user that does not exist.

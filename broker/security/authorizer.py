@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from broker.model import plain_address
-from broker.security.acls import (
+from common.kafka.acls import (
     EVERY_USER,
     WILDCARD,
     Acl,

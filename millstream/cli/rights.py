@@ -4,10 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaException
-
 from common.credentials.access import add_option, kafka_access
 from common.credentials.translation import ClientSettingsError
+from common.kafka.errors import KafkaError
 from common.kafka.grants import grant
 from common.kafka.rights import commands, programs
 from common.process.command_parser import CommandParser
@@ -54,8 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         grant(kafka_access(options.bootstrap_server, options.command_config), chosen)
     except ClientSettingsError as error:
         parser.error(str(error))
-    except KafkaException as error:
-        print(f"millstream rights: {error.args[0].str()}", file=sys.stderr)
+    except KafkaError as error:
+        print(f"millstream rights: {error}", file=sys.stderr)
         return 1
     print(f"added: rights of {', '.join(chosen)}")
     return 0

@@ -1,6 +1,6 @@
 """Access rules, by the id that their records give them (KIP-801)."""
 
-from broker.security.acls import Acl, ResourcePattern
+from common.kafka.acls import Acl, ResourcePattern
 from common.kafka.protocol.records.metadata import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,

@@ -6,9 +6,9 @@ code of its refusal says that it is no valid name.
 
 from typing import NamedTuple, Protocol
 
-from broker.security.acls import CLUSTER_NAME, MAX_NAME_CHARACTERS, AclOperation, ResourceType
 from broker.security.authorizer import Authorizer, Requester
 from broker.server.authorization.audit import Audit, Decided
+from common.kafka.acls import CLUSTER_NAME, MAX_NAME_CHARACTERS, AclOperation, ResourceType
 from common.kafka.errors import ErrorCode
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

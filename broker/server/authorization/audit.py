@@ -11,9 +11,9 @@ from collections import Counter
 from typing import NamedTuple
 
 from broker.model import shortened
-from broker.security.acls import AclOperation, ResourceType
 from broker.security.authorizer import Requester
 from broker.server.clock import Clock
+from common.kafka.acls import AclOperation, ResourceType
 
 log = logging.getLogger("millstream.authorizer")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from broker.metadata.control.refusals import refuse
 from broker.metadata.parts.configs import GROUP_RESOURCE, TOPIC_RESOURCE
-from broker.security.acls import AclOperation, ResourceType
 from broker.security.principal import USER
 from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.verdicts import (
@@ -19,6 +18,7 @@ from broker.server.authorization.verdicts import (
     divide,
     with_code,
 )
+from common.kafka.acls import AclOperation, ResourceType
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.alter_configs import (

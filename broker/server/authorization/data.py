@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC, TRANSACTIONAL_ID, Access, refusal_of
 from broker.server.authorization.verdicts import (
     Closed,
@@ -12,6 +11,7 @@ from broker.server.authorization.verdicts import (
     Verdict,
     divide,
 )
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -8,7 +8,6 @@ request is about one group, and its fields are at the top level.
 from collections.abc import Callable
 from typing import Any
 
-from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.data import may_on_topic, topic_name
 from broker.server.authorization.verdicts import (
@@ -20,6 +19,7 @@ from broker.server.authorization.verdicts import (
     divide,
     with_code,
 )
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.consumer_group_describe import (

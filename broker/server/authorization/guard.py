@@ -7,7 +7,6 @@ from broker.config.broker_config import BrokerConfig
 from broker.config.security_config import AuthorizerConfig
 from broker.coordinator.output import TopicRights
 from broker.metadata.image import MetadataImage
-from broker.security.acls import Acl, AclOperation
 from broker.security.authorizer import Authorizer, Requester
 from broker.server.authorization.access import CLUSTER, TOPIC, Access, Topics
 from broker.server.authorization.audit import Audit
@@ -17,6 +16,7 @@ from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import NO_RESPONSE, Answer, Handler, RequestContext
 from broker.server.network.later import Steps
+from common.kafka.acls import Acl, AclOperation
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import response_class

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.coordinator.share_state.refusals import PartitionResult
-from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, GROUP, TOPIC, Access, refusal_of
 from broker.server.authorization.groups import (
     hiding_topics,
@@ -25,6 +24,7 @@ from broker.server.authorization.verdicts import (
     divide,
     with_code,
 )
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.alter_share_group_offsets import (

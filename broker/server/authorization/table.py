@@ -1,6 +1,5 @@
 """The check of every API that a broker serves (KIP-11 and those after it)."""
 
-from broker.security.acls import AclOperation
 from broker.server.authorization.cluster import (
     check_alter_configs,
     check_alter_replica_log_dirs,
@@ -61,6 +60,7 @@ from broker.server.authorization.transactions import (
     check_write_txn_markers,
 )
 from broker.server.authorization.verdicts import Check, always, on_cluster
+from common.kafka.acls import AclOperation
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages import (
     delete_share_group_state,

@@ -2,7 +2,6 @@
 
 from collections.abc import Set
 
-from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC, Access, refusal_of
 from broker.server.authorization.data import topic_name
 from broker.server.authorization.verdicts import (
@@ -12,6 +11,7 @@ from broker.server.authorization.verdicts import (
     Verdict,
     divide,
 )
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.create_partitions import (
     CreatePartitionsResponse,

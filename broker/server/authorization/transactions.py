@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from broker.security.acls import AclOperation, ResourceType
 from broker.server.authorization.access import (
     CLUSTER,
     GROUP,
@@ -19,6 +18,7 @@ from broker.server.authorization.verdicts import (
     divide,
     with_code,
 )
+from common.kafka.acls import AclOperation, ResourceType
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.add_offsets_to_txn import (

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, Union
 
-from broker.security.acls import AclOperation, ResourceType
 from broker.server.authorization.access import CLUSTER, Access
+from common.kafka.acls import AclOperation, ResourceType
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.message import Message
 

@@ -13,7 +13,6 @@ from broker.metadata.control.limits import duplicates
 from broker.metadata.control.security.acls import filter_of
 from broker.metadata.image import MetadataImage
 from broker.metadata.parts.scram import SECRET_KEEPER
-from broker.security.acls import Acl, ResourcePattern
 from broker.security.delegation_tokens import (
     FIRST_VERSION_WITH_REQUESTER,
     DelegationToken,
@@ -22,6 +21,7 @@ from broker.security.delegation_tokens import (
 from broker.security.principal import ANONYMOUS
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.later import Steps, each
+from common.kafka.acls import Acl, ResourcePattern
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import decode_response, encode_request, response_class

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from broker.coordinator.share_group.member import MAX_MEMBER_ID_CHARACTERS
-from broker.security.acls import AclOperation
 from broker.server.authorization.data import may_on_topic
 from broker.server.authorization.guard import Guard
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.network.dispatch import RequestContext
 from broker.share.session import PartitionKey, SessionKey
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode, KafkaError
 
 

@@ -11,7 +11,8 @@ from broker.cli.scram_options import (
     parse_credential,
     parse_fields,
 )
-from broker.security.acls import (
+from common.credentials.scram import SCRAM_SHA_256, salted_password
+from common.kafka.acls import (
     Acl,
     AclOperation,
     PatternType,
@@ -19,7 +20,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from common.credentials.scram import SCRAM_SHA_256, salted_password
 
 TOPIC = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL)
 GROUP = ResourcePattern(ResourceType.GROUP, "packing", PatternType.LITERAL)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.security.acls import (
+from broker.security.authorizer import MAX_REMEMBERED_BYTES, Authorizer, Requester
+from common.kafka.acls import (
     Acl,
     AclFilter,
     AclOperation,
@@ -15,7 +16,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.authorizer import MAX_REMEMBERED_BYTES, Authorizer, Requester
 
 READ, WRITE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY

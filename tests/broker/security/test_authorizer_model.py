@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from broker.security import authorizer as authorizer_module
-from broker.security.acls import (
+from broker.security.authorizer import Authorizer, Requester
+from common.kafka.acls import (
     CLUSTER_NAME,
     Acl,
     AclOperation,
@@ -22,7 +23,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.authorizer import Authorizer, Requester
 
 ALLOW, DENY = PermissionType.ALLOW, PermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

@@ -3,7 +3,8 @@
 from broker.metadata.control.limits import validate_record_count
 from broker.metadata.control.view import ClusterView, Decision, Moment
 from broker.metadata.parts.acls import acl_record
-from broker.security.acls import (
+from broker.security.principal import parse_principal
+from common.kafka.acls import (
     CLUSTER_NAME,
     MAX_HOST_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -15,7 +16,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.principal import parse_principal
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.create_acls import (

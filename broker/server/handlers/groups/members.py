@@ -24,7 +24,6 @@ from broker.coordinator.output import Instant, Output, ShardContext
 from broker.coordinator.streams_group.configured_topology import InternalTopic, StatusCode
 from broker.coordinator.streams_group.heartbeat import HeartbeatAnswer
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.security.acls import AclOperation
 from broker.server.authorization.access import CLUSTER, TOPIC
 from broker.server.authorization.guard import Guard
 from broker.server.cluster.auto_topics import AutoTopics
@@ -35,6 +34,7 @@ from broker.server.coordinators.shards import AskedShard
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
 from broker.server.quotas.mutations import Creations
+from common.kafka.acls import AclOperation
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

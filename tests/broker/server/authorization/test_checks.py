@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from broker.security.acls import (
+from broker.security.authorizer import Authorizer, Requester
+from broker.server.apis import SERVED_APIS
+from broker.server.authorization.access import REFUSALS, Access
+from broker.server.authorization.audit import MAX_LINES, WINDOW_MS, Audit
+from broker.server.authorization.table import CHECKS
+from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, always
+from common.kafka.acls import (
     Acl,
     AclOperation,
     PatternType,
@@ -14,12 +20,6 @@ from broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-from broker.security.authorizer import Authorizer, Requester
-from broker.server.apis import SERVED_APIS
-from broker.server.authorization.access import REFUSALS, Access
-from broker.server.authorization.audit import MAX_LINES, WINDOW_MS, Audit
-from broker.server.authorization.table import CHECKS
-from broker.server.authorization.verdicts import Closed, Narrowed, Refused, Verdict, always
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.framing import request_class, response_class

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.security.acls import AclOperation, PatternType, PermissionType, ResourceType
+from common.kafka.acls import AclOperation, PatternType, PermissionType, ResourceType
 from common.kafka.protocol.framing import encode_request
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages import consumer_group_heartbeat, create_acls, offset_commit

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from broker.security.acls import Acl, AclFilter, ResourcePattern
+from common.kafka.acls import Acl, AclFilter, ResourcePattern
 from common.kafka.admin.client import AdminClient, To, raise_for
 from common.kafka.protocol.messages.create_acls import (
     AclCreation,
