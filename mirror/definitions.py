@@ -58,7 +58,7 @@ _TOPICS: Final[tuple[_Setting, ...]] = (
         "consumer.poll.timeout.ms",
         Type.LONG,
         1_000,
-        "How long a poll of the source waits for records at most.",
+        "The longest time that a poll of the source waits for records.",
     ),
     (
         "offset-syncs.topic.location",

@@ -67,7 +67,7 @@ def maybe_initialize(step: Step, group: ShareGroup) -> bool:
 
 
 def start_of(group: ShareGroup, topic_id: bytes, partition: int) -> int:
-    """Return where a partition begins: as before, if its state has been asked for already.
+    """Return where a partition begins: at the same place if its state has been asked for already.
 
     After a takeover nobody remembers that: the partition counts as added if others have state, for
     to read too much is better than to lose.

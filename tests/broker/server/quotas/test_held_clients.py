@@ -31,6 +31,7 @@ from common.kafka.protocol.messages.produce import (
 )
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
+from tests.lib.waiting import until
 
 
 class Client(RawConnection):
@@ -247,8 +248,14 @@ def test_an_address_above_its_rate_is_refused_and_others_are_served(broker: Loca
                         served[source] += bool(opened.recv(1))
     assert served["127.0.0.2"] == 10
     assert 3 <= served["127.0.0.1"] < 10
-    time.sleep(1.1)  # The rate of the address falls.
-    measured.configure(broker, "--delete-config", "connection_creation_rate", *entity)
+
+    def is_reached() -> bool:
+        with contextlib.suppress(AssertionError):
+            measured.configure(broker, "--delete-config", "connection_creation_rate", *entity)
+            return True
+        return False
+
+    until(is_reached, 60)  # The rate of the address falls.
 
 
 def test_the_rates_are_on_the_page_of_metrics(broker: LocalBroker) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from connect.worker.tasks import departures
 from connect.worker.tasks.departures import Departures, Member, SinkMembership
 from millstream.testing import LocalBroker
 from tests.lib.connect_worker import eventually
@@ -73,8 +74,9 @@ def broker() -> Iterator[LocalBroker]:
 
 @pytest.mark.slow
 def test_a_new_member_does_not_wait_for_one_that_was_closed_without_its_broker(
-    broker: LocalBroker,
+    broker: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", departures.__name__)
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "connect-copy"}
     broker.create_topic("orders")
     left: list[Member] = []
@@ -87,16 +89,18 @@ def test_a_new_member_does_not_wait_for_one_that_was_closed_without_its_broker(
     (gone,) = left
 
     async def leave() -> None:
-        departures = Departures()
-        departures.add(gone)
-        # There is no broker that could be told of the member.
-        await asyncio.sleep(0.7)
-        assert departures.count == 1
+        leaving = Departures()
+        leaving.add(gone)
+        async with asyncio.timeout(30):
+            # There is no broker that could be told of the member.
+            while "groups cannot be reached" not in caplog.text:
+                await asyncio.sleep(0.01)
+        assert leaving.count == 1
         await asyncio.to_thread(broker.start)
         async with asyncio.timeout(10):
-            while departures.count:
+            while leaving.count:
                 await asyncio.sleep(0.01)
-        await departures.stop()
+        await leaving.stop()
 
     asyncio.run(leave())
     with closing(Consumer(settings)) as second:
@@ -106,11 +110,11 @@ def test_a_new_member_does_not_wait_for_one_that_was_closed_without_its_broker(
 
 def test_members_that_nobody_can_be_told_of_are_bounded_and_forgotten() -> None:
     async def check() -> None:
-        departures = Departures(most=3)
+        leaving = Departures(most=3)
         for number in range(5):
             client = (("bootstrap.servers", "127.0.0.1:1"),)
-            departures.add(Member(client, "connect-copy", str(number)))
-        assert departures.count == 3
-        await departures.stop()
+            leaving.add(Member(client, "connect-copy", str(number)))
+        assert leaving.count == 3
+        await leaving.stop()
 
     asyncio.run(check())
