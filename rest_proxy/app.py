@@ -49,9 +49,14 @@ def build_app(proxy: Proxy) -> web.Application:
     app[RATE_LIMIT] = rate_limit_of(settings)
     app.router.add_get("/", front_page(proxy))
     app.router.add_post("/", get_nothing)
-    app.router.add_get("/health/live", get_live)
-    app.router.add_get("/health/ready", get_ready)
-    app.router.add_get("/metrics", metrics.get_metrics)
+    _add(
+        app,
+        [
+            web.get("/health/live", get_live),
+            web.get("/health/ready", get_ready),
+            web.get("/metrics", metrics.get_metrics),
+        ],
+    )
     if settings.flag("api.v2.enable"):
         _add(app, [route for module in V2 for route in module.ROUTES])
     if settings.flag("api.v3.enable"):

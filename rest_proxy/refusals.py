@@ -118,6 +118,11 @@ def not_serializable(message: str) -> RestError:
     return RestError(42207, f"Data cannot be converted: {message}")
 
 
+def not_registered(message: str) -> RestError:
+    """Return the refusal of a schema that the registry finds incompatible."""
+    return RestError(42207, f"The schema cannot be registered: {message}")
+
+
 def bad_batch(message: str) -> RestError:
     return RestError(42208, f"Invalid batch: {message}")
 

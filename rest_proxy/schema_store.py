@@ -22,7 +22,7 @@ from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, ExpensiveError, Format, 
 from rest_proxy.formats.avro import AvroCodec
 from rest_proxy.formats.json_schema import JsonSchemaCodec
 from rest_proxy.formats.wire import framed
-from rest_proxy.refusals import RestError, bad_schema, registry_failed
+from rest_proxy.refusals import RestError, bad_schema, not_registered, registry_failed
 
 T = TypeVar("T")
 
@@ -246,7 +246,9 @@ def _json_of(raw: bytes) -> Any:
 def _refused(status: int, answer: Any) -> RestError:
     message = answer.get("message") if isinstance(answer, dict) else None
     reason = str(message or f"HTTP {status}")
-    if status in (409, 422):
+    if status == 409:
+        return not_registered(reason)
+    if status == 422:
         return bad_schema(reason)
     return registry_failed(reason)
 

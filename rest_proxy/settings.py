@@ -91,6 +91,9 @@ KNOWN: Final[dict[str, Setting]] = {
     "request.max.bytes": Setting(
         default="33554432", what="the largest body of a request, in bytes"
     ),
+    "request.max.records": Setting(
+        default="100000", what="how many records a request of version 2 has at most"
+    ),
     "api.v2.enable": Setting(default="true", what="whether version 2 is served"),
     "api.v3.enable": Setting(default="true", what="whether version 3 is served"),
     "api.endpoints.allowlist": Setting(

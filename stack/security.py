@@ -48,8 +48,9 @@ def keep_private(own: Path, data: Path) -> None:
     os.umask(0o077)
     own.mkdir(parents=True, exist_ok=True)
     own.chmod(0o700)
-    for each in data.glob("broker-*"):
-        each.chmod(0o700)
+    for each in (own / "data", *data.glob("broker-*")):
+        if each.exists():
+            each.chmod(0o700)
 
 
 def make_security(folder: Path) -> None:

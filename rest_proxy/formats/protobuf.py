@@ -3,7 +3,8 @@
 The schema is a file, serialized (a FileDescriptorProto), as the registry gives it for
 `format=serialized`. The schema's id is followed by the indexes of the message in its file, as
 zigzag numbers: their count and each index; a single 0 is the first message (Confluent's format).
-Names are in lower camel case and fields with their default are shown, as Confluent's proxy does.
+Names are read in the schema's spelling and in lower camel case, and shown in the schema's; fields
+with their default are shown, as Confluent's proxy does.
 """
 
 import base64
@@ -72,7 +73,10 @@ class ProtobufCodec:
             message = GetMessageClass(self._message(places))()
             message.ParseFromString(body[start:])
             return json_format.MessageToDict(
-                message, always_print_fields_with_no_presence=True, descriptor_pool=self._pool
+                message,
+                always_print_fields_with_no_presence=True,
+                preserving_proto_field_name=True,
+                descriptor_pool=self._pool,
             )
         except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
             raise FormatError(f"the bytes are not of their schema: {error}") from None

@@ -57,7 +57,8 @@ async def _produce(request: web.Request, partition: int | None) -> web.Response:
     kind = records_format(request.content_type)
     text = await read_text(request, proxy.settings.whole("request.max.bytes"))
     turns = Turns(now_seconds)
-    members, has_keys, has_values = await _survey(text, partition, turns)
+    limit = proxy.settings.whole("request.max.records")
+    members, has_keys, has_values = await _survey(text, partition, turns, limit)
     key_schema = value_schema = None
     if kind.has_schema:
         if has_keys:
@@ -73,7 +74,7 @@ async def _produce(request: web.Request, partition: int | None) -> web.Response:
         records.append(Record(key, value, each.get("partition", partition)))
         await turns.yield_if_long()
     results = await _sent(proxy, topic, records, turns)
-    return _answered(request, results, key_schema, value_schema)
+    return await _answered(request, results, (key_schema, value_schema), turns)
 
 
 async def _sent(
@@ -95,7 +96,7 @@ async def _sent(
 
 
 async def _survey(
-    text: str, partition: int | None, turns: Turns
+    text: str, partition: int | None, turns: Turns, limit: int
 ) -> tuple[Mapping[str, Any], bool, bool]:
     """Check every record; return the other members, and whether there are keys and values."""
     elements = Elements(text, "records")
@@ -107,6 +108,8 @@ async def _survey(
             has_keys = has_keys or each.get("key") is not None
             has_values = has_values or each.get("value") is not None
             count += 1
+            if count > limit:
+                raise RestError(413, f"There are more than {limit} records (request.max.records).")
             await turns.yield_if_long()
     except NotJsonError as error:
         raise bad_request(f"The body is no JSON object with records: {error}") from None
@@ -156,15 +159,16 @@ async def _encoded(kind: Format, schema: KnownSchema | None, data: Any, where: s
         raise bad_payload(f"{where}: {error}") from None
 
 
-def _answered(
+async def _answered(
     request: web.Request,
     results: Sequence[Delivered | RestError],
-    key_schema: KnownSchema | None,
-    value_schema: KnownSchema | None,
+    schemas: tuple[KnownSchema | None, KnownSchema | None],
+    turns: Turns,
 ) -> web.Response:
     offsets: list[dict[str, Any]] = []
     status = 200
     for each in results:
+        await turns.yield_if_long()
         if isinstance(each, Delivered):
             place = {"partition": each.partition, "offset": each.offset}
             offsets.append({**place, "error_code": None, "error": None})
@@ -183,8 +187,10 @@ def _answered(
     failure = _failure_of_all(results)
     body: dict[str, Any] = {
         "offsets": offsets,
-        "key_schema_id": None if key_schema is None else key_schema.schema_id,
-        "value_schema_id": None if value_schema is None else value_schema.schema_id,
+        **{
+            f"{part}_schema_id": None if schema is None else schema.schema_id
+            for part, schema in zip(("key", "value"), schemas, strict=True)
+        },
     }
     if failure is not None:
         status, body = failure.status, {**failure.body(), **body}

@@ -41,18 +41,21 @@ class EncodedRecord:
     def size_bytes(self) -> int:
         return len(self.record.key or b"") + len(self.record.value or b"")
 
-    def report(self, cluster_id: str, topic: str, delivered: Delivered) -> Json:
-        """Return the report of a delivered record."""
-        at_ms = delivered.timestamp_ms
-        return {
-            "error_code": 200,
-            "cluster_id": cluster_id,
-            "topic_name": topic,
-            "partition_id": delivered.partition,
-            "offset": delivered.offset,
-            "timestamp": None if at_ms is None else iso_time(at_ms),
-            **self.parts,
-        }
+
+def report(
+    parts: Mapping[str, Json | None], cluster_id: str, topic: str, delivered: Delivered
+) -> Json:
+    """Return the report of a delivered record."""
+    at_ms = delivered.timestamp_ms
+    return {
+        "error_code": 200,
+        "cluster_id": cluster_id,
+        "topic_name": topic,
+        "partition_id": delivered.partition,
+        "offset": delivered.offset,
+        "timestamp": None if at_ms is None else iso_time(at_ms),
+        **parts,
+    }
 
 
 async def encoded(proxy: Proxy, topic: str, told: Any) -> EncodedRecord:

@@ -6,7 +6,7 @@ reason; invalid JSON in the body ends the stream with such a report.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from aiohttp import web
@@ -19,7 +19,7 @@ from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import RestError, bad_batch, bad_payload
 from rest_proxy.v3.clusters import CLUSTER
 from rest_proxy.v3.rate import RateLimit
-from rest_proxy.v3.record_bodies import EncodedRecord, Json, encoded
+from rest_proxy.v3.record_bodies import Json, encoded, report
 from rest_proxy.v3.streaming import ObjectStream
 from rest_proxy.v3.topics import json_body
 from rest_proxy.web.answers import answer
@@ -27,13 +27,14 @@ from rest_proxy.web.bodies import objects_field, only, text_field
 from rest_proxy.web.media import JSON, check_v3_body
 from rest_proxy.web.turns import Turns
 
-_MAX_PENDING: Final = 1000
-"""The limit of records of one stream without a report; above it the body is not read."""
+_MAX_PENDING: Final = 500
+"""The limit of records of one stream without a report; above it the body is not read. A caller that
+does not read its reports has so many at most, and without their bytes."""
 _CHUNK_BYTES: Final = 1 << 16
 _MS: Final = 1000
 RATE_LIMIT: Final = web.AppKey("rate_limit", RateLimit)
 
-Pending = tuple[EncodedRecord, "asyncio.Future[Delivered]"] | RestError
+Pending = tuple[Mapping[str, Json | None], "asyncio.Future[Delivered]"] | RestError
 
 
 class RecordStream:
@@ -100,13 +101,26 @@ class RecordStream:
             self._limit.check(record.size_bytes, now_seconds())
         except RestError as error:
             return error
-        return record, self._proxy.sender.send(self._topic, record.record)
+        # What is kept until the report has no bytes of the record.
+        return record.parts, self._proxy.sender.send(self._topic, record.record)
 
     async def _report(self) -> None:
+        """Write the reports, those that are there together in one piece."""
+        turns = Turns(now_seconds)
+        reports = bytearray()
         while (pending := await self._pending.get()) is not None:
             if self._response is None:
                 self._response = await self._begin(pending)
-            await self._response.write(write_json(await self._shown(pending)) + b"\r\n")
+            if reports and not _is_known(pending):
+                await self._response.write(bytes(reports))
+                reports.clear()
+            reports += write_json(await self._shown(pending)) + b"\r\n"
+            if self._pending.empty() or len(reports) > _CHUNK_BYTES:
+                await self._response.write(bytes(reports))
+                reports.clear()
+            await turns.yield_if_long()
+        if reports and self._response is not None:
+            await self._response.write(bytes(reports))
 
     async def _begin(self, first: Pending) -> web.StreamResponse:
         # The body is refused and no record was sent, so the status can carry the refusal.
@@ -119,11 +133,15 @@ class RecordStream:
     async def _shown(self, pending: Pending) -> Json:
         if isinstance(pending, RestError):
             return dict(pending.body())
-        record, delivery = pending
+        parts, delivery = pending
         try:
-            return record.report(self._cluster_id, self._topic, await delivery)
+            return report(parts, self._cluster_id, self._topic, await delivery)
         except RestError as error:
             return dict(error.body())
+
+
+def _is_known(pending: Pending) -> bool:
+    return isinstance(pending, RestError) or pending[1].done()
 
 
 async def post_records(request: web.Request) -> web.StreamResponse:
@@ -174,7 +192,7 @@ async def _of_batch(
         delivered = await proxy.sender.send(topic, record.record)
     except RestError as error:
         return {"id": entry["id"], **error.body()}
-    return {"id": entry["id"], **record.report(cluster_id, topic, delivered)}
+    return {"id": entry["id"], **report(record.parts, cluster_id, topic, delivered)}
 
 
 ROUTES = [

@@ -1,5 +1,6 @@
 """Formats with a schema: JSON to bytes and back."""
 
+import base64
 import json
 from io import BytesIO
 from typing import Any
@@ -185,3 +186,18 @@ def test_an_avro_schema_cannot_make_a_small_value_take_for_ever(depth: int) -> N
         kind = {"type": "record", "name": f"D{number}", "fields": fields}
     with pytest.raises(FormatError):
         AvroCodec(json.dumps(kind)).encode({})
+
+
+def test_protobuf_has_the_names_of_its_schema() -> None:
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+    from rest_proxy.formats.protobuf import ProtobufCodec
+
+    file = FileDescriptorProto(name="a.proto", syntax="proto3")
+    message = file.message_type.add(name="Place")
+    for number, name in enumerate(("street_name", "houseNumber"), 1):
+        message.field.add(name=name, number=number, type=FieldDescriptorProto.TYPE_STRING)
+    codec = ProtobufCodec(base64.b64encode(file.SerializeToString()).decode())
+    for names in (("street_name", "houseNumber"), ("streetName", "houseNumber")):
+        sent = codec.encode(dict(zip(names, ("a", "b"), strict=True)))
+        assert codec.decode(sent) == {"street_name": "a", "houseNumber": "b"}

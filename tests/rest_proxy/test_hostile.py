@@ -1,5 +1,6 @@
 """What comes from outside and means no good: the proxy refuses it, and goes on."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -276,3 +277,41 @@ def test_a_schema_that_takes_long_stops_nobody_else(
     assert answers[0].status == status, answers
     if status == 422:
         assert answers[0].code == 42203 or "schema" in str(answers[0].body)
+
+
+def test_a_million_records_are_refused_and_stop_nobody_else(rest: RestCalls, topic: str) -> None:
+    body = b'{"records":[' + b",".join([b'{"value":1}'] * 1_000_000) + b"]}"
+    answer = rest.post(f"/topics/{topic}", body, JSON_RECORDS)
+    assert answer.code == 413
+    assert "request.max.records" in answer.body["message"]
+
+
+def test_streams_whose_reports_nobody_reads_take_little(stack: LocalStack, topic: str) -> None:
+    """The proxy stops to read them."""
+    record = json.dumps({"value": {"type": "STRING", "data": "x" * 10_000}}).encode()
+    with LocalRestProxy(stack.bootstrap_servers) as proxy:
+        rest = RestCalls(proxy.url)
+        assert (
+            rest.post(f"/topics/{topic}", {"records": [{"value": 1}]}, JSON_RECORDS).status == 200
+        )
+        cluster = rest.get("/v3/clusters").body["data"][0]["cluster_id"]
+        parts = urlsplit(proxy.url)
+        before, deaf = memory_bytes(proxy.pid), []
+        for _ in range(30):
+            stream = socket.create_connection((parts.hostname or "", parts.port or 0))
+            stream.settimeout(2)
+            head = f"POST /v3/clusters/{cluster}/topics/{topic}/records HTTP/1.1\r\n"
+            head += f"Host: {parts.netloc}\r\nContent-Type: {JSON}\r\n"
+            stream.sendall(f"{head}Content-Length: 1000000000\r\n\r\n".encode())
+            deaf.append(stream)
+        slowest = 0.0
+        for stream in deaf:
+            with contextlib.suppress(TimeoutError):
+                stream.sendall(record * 500)
+            began = time.monotonic()
+            assert rest.get("/health/live").status == 200
+            slowest = max(slowest, time.monotonic() - began)
+        grown = memory_bytes(proxy.pid) - before
+        for stream in deaf:
+            stream.close()
+    assert grown < 150 << 20, grown

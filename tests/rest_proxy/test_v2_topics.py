@@ -89,7 +89,7 @@ def test_what_is_not_there_is_404_with_its_code(
         ("binary", base64.b64encode(b"\0\xff").decode(), None),
         ("json", {"a": [1, 2.5, None, "é", 2**63]}, None),
         ("avro", {"name": {"string": "a"}}, RECORD),
-        ("protobuf", {"someName": "a", "n": "5"}, PROTO),
+        ("protobuf", {"some_name": "a", "n": "5"}, PROTO),
         ("jsonschema", {"n": 1}, '{"type": "object", "properties": {"n": {"type": "integer"}}}'),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_union_is_taken_with_and_without_its_branch(rest: RestCalls, topic: st
         (records_type("json"), {"records": [{"val": 1}]}, 42206),
         (records_type("json"), {"records": [{"value": 1, "partition": -1}]}, 42206),
         (records_type("json"), {"records": [{"value": 1}], "value_schema_id": 1}, 42206),
-        (records_type("json"), b'{"records": [{"value": "\\ud800"}]}', 42206),
+        (records_type("json"), b'{"records": [{"value": "\\ud800"}]}', 400),
         (records_type("binary"), {"records": [{"value": "no base64"}]}, 42206),
         (AVRO, {"records": [{"value": 1}]}, 42202),
         (AVRO, {"records": [{"key": 1}]}, 42201),
@@ -215,3 +215,28 @@ def test_probes_and_metrics(rest: RestCalls) -> None:
     text = rest.get("/metrics").body
     assert 'route="/topics/{topic}"' in text
     assert "millstream_rest_proxy_consumer_instances" in text
+
+
+def test_an_incompatible_schema_is_refused_as_by_confluent(rest: RestCalls, topic: str) -> None:
+    for schema, value, code in (('"int"', 1, 200), ('"string"', "a", 42207)):
+        sent = {"value_schema": schema, "records": [{"value": value}]}
+        answer = rest.post(f"/topics/{topic}", sent, records_type("avro"))
+        assert answer.body.get("error_code", 200) == code, answer
+    assert (answer.status, "incompatible" in answer.body["message"]) == (422, True)
+
+
+def test_a_slash_at_the_end_makes_no_difference(rest: RestCalls, topic: str, group: str) -> None:
+    assert (
+        rest.post(f"/topics/{topic}/", {"records": [{"value": 1}]}, records_type("json")).status
+        == 200
+    )
+    made = rest.post(f"/consumers/{group}/", {"format": "json"}).body["base_uri"]
+    told = {"partitions": [{"topic": topic, "partition": 0}]}
+    assert rest.post(f"{made}/assignments/", told).status == 204
+    place = {"topic": topic, "partition": 0, "offset": 0}
+    assert rest.post(f"{made}/positions/", {"offsets": [place]}).status == 204
+    assert rest.post(f"{made}/positions/beginning/", told).status == 204
+    assert rest.get(f"{made}/records/").status == 200
+    for path in ("/topics/", "/health/ready/", "/health/live/", "/metrics/", "/v3/clusters/"):
+        assert rest.get(path).status == 200
+    assert rest.delete(f"{made}/").status == 204
