@@ -216,3 +216,21 @@ def test_docstrings_say_something() -> None:
         f"{name_of(path)}:{line}" for path in files_with("See the") for line in sent_elsewhere(path)
     ]
     assert found == []
+
+
+def without_docstring(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_named and not node.name.startswith("_") and ast.get_docstring(node) is None:
+            yield node.name
+
+
+def test_a_function_without_a_docstring_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('def told():\n    """Say."""\n\n\ndef silent(): ...\n')
+    assert list(without_docstring(tmp_path / "a.py")) == ["silent"]
+
+
+def test_what_people_copy_says_what_it_does() -> None:
+    files = sorted((ROOT / "services").rglob("*.py"))
+    found = [f"{name_of(path)}: {name}" for path in files for name in without_docstring(path)]
+    assert found == []

@@ -123,6 +123,7 @@ class AggregatorWorker(Worker):
 async def assemble(
     settings: AggregatorSettings, url: str, events: Events, running: Running[None]
 ) -> None:
+    """Build the worker with its timeout, and the processor that drives it."""
     writer = await events.writer(ORDER_DECISIONS.name, "orders/order_decision")
     worker = AggregatorWorker(
         settings.validation_timeout_ms,

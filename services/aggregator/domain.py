@@ -20,6 +20,8 @@ Reason = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
+    """The verdict of one check: PASS, FAIL or ERROR; a FAIL has a code and a reason."""
+
     result: str
     code: str | None = None
     reason: str | None = None
@@ -27,6 +29,8 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """VALIDATED, or FAILED with the reasons of all checks that failed."""
+
     decision: str
     reasons: tuple[Reason, ...] = ()
 
@@ -51,12 +55,14 @@ class Case:
 
 
 def see_created(case: Case, created_at_ms: int, traceparent: str | None) -> Case:
+    """Return the case with the time of the order; the first CREATED event counts."""
     if case.created_at_ms is not None:
         return case
     return replace(case, created_at_ms=created_at_ms, traceparent=traceparent)
 
 
 def see_settled(case: Case) -> Case:
+    """Return the case as one whose decision the orders service has taken over."""
     return case if case.is_settled else replace(case, is_settled=True)
 
 
@@ -107,6 +113,7 @@ def to_row(case: Case) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> Case:
+    """Return the case of a row of the changelog, as `to_row` made it."""
     decision = row["decision"]
     return Case(
         row["created_at_ms"],

@@ -160,6 +160,7 @@ class EmailWorker(Worker):
 async def assemble(
     settings: EmailSettings, url: str, events: Events, running: Running[None]
 ) -> None:
+    """Build the postman, the table of customers, the worker and its processor."""
     await events.writer(CUSTOMERS.name, "customers/customer", version=2)
     customers = CustomerTable(settings, events)
     running.tables.append(customers.table)

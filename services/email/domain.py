@@ -102,6 +102,7 @@ def to_row(letter: Letter) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> Letter:
+    """Return the letter of a row of the changelog, as `to_row` made it."""
     status = Status(row["status"])
     if status is not Status.DUE:
         return Letter(status)

@@ -104,6 +104,7 @@ def _handed_over(order: _Order) -> bytes:
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
+    """Build the worker and the processor that drives it."""
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("FRAUD", APPLICATION, writer, running.metrics)
     worker = FraudWorker(

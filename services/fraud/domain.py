@@ -85,5 +85,6 @@ def to_row(history: History) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> History:
+    """Return the history of a row of the changelog, as `to_row` made it."""
     sessions = tuple(Session(*numbers) for numbers in row["sessions"])
     return History(sessions, row["verdicts"])

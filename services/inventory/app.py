@@ -141,6 +141,7 @@ class InventoryWorker(Worker):
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
+    """Build the worker and its processor, which holds all partitions or none."""
     stock_writer = await events.writer(WAREHOUSE_INVENTORY.name, "inventory/stock_level")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     worker = InventoryWorker(

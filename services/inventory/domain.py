@@ -117,6 +117,7 @@ class Ledger:
 
 
 def sum_quantities(lines: Iterable[tuple[str, int]]) -> Quantities:
+    """Return the quantity of each product; a product may be on several lines."""
     quantities: Quantities = {}
     for product_id, quantity in lines:
         quantities[product_id] = quantities.get(product_id, 0) + quantity
@@ -136,4 +137,5 @@ def entry_to_row(entry: Entry) -> dict[str, Any]:
 
 
 def entry_from_row(row: dict[str, Any]) -> Entry:
+    """Return the entry of a row of the changelog, without the fields left out."""
     return Entry(**{"quantities": {}, **row})

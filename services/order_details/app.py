@@ -91,6 +91,7 @@ def _verdict(breaches: list[Breach]) -> Verdict:
 
 
 async def assemble(settings: Settings, url: str, events: Events, running: Running[None]) -> None:
+    """Build the table of products, the worker and its processor."""
     await events.writer(PRODUCTS.name, "catalogue/product")
     writer = await events.writer(ORDER_VALIDATIONS.name, "orders/order_validation")
     publisher = VerdictPublisher("ORDER_DETAILS", APPLICATION, writer, running.metrics)

@@ -43,6 +43,7 @@ class OrdersService:
 async def assemble(
     settings: OrdersSettings, url: str, events: Events, running: Running[OrdersService]
 ) -> None:
+    """Build the worker, its processor, and the desk that takes clients' requests."""
     writer = await events.writer(ORDERS.name, "orders/order_event")
     worker = OrdersWorker(
         partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),

@@ -145,6 +145,7 @@ class OrderDesk:
 def created_event(
     order_id: str, request: OrderRequest, request_digest: str | None, traceparent: str
 ) -> OrderEvent:
+    """Return version 1 of an order; `request_digest` recognises a repeated request."""
     now = clock.utc_now()
     return {
         "order_id": order_id,

@@ -52,6 +52,7 @@ _OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
 def add_routes(
     app: web.Application, settings: OrdersSettings, running: Running[OrdersService]
 ) -> None:
+    """Add the calls about orders, and the page at `/`."""
     routes = OrderRoutes(settings, running)
     app.add_routes(
         [
@@ -71,6 +72,7 @@ def add_routes(
 
 
 async def get_openapi(_: web.Request) -> web.Response:
+    """Answer with the description of all calls."""
     return web.json_response(_OPENAPI)
 
 

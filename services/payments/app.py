@@ -158,6 +158,7 @@ class _Answer(NamedTuple):
 async def assemble(
     settings: PaymentsSettings, url: str, events: Events, running: Running[None]
 ) -> None:
+    """Build the provider, the worker and the processor that drives it."""
     worker = PaymentsWorker(
         SimulatedProvider(settings.provider_books, Decimal(settings.provider_limit)),
         partial(read_to_end, settings.kafka, show=running.metrics.show_restoring),

@@ -110,4 +110,5 @@ def to_row(payment: Payment) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> Payment:
+    """Return the payment of a row of the changelog, as `to_row` made it."""
     return Payment(**{**row, "status": Status(row["status"]), "amount": Decimal(row["amount"])})

@@ -52,6 +52,7 @@ class PaymentProvider(Protocol):
 
 
 def charge_id_of(order_id: str) -> str:
+    """Return the id of the one charge of an order, the same for each attempt."""
     return str(uuid.uuid5(_CHARGE_IDS, order_id))
 
 

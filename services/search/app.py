@@ -81,6 +81,7 @@ class SearchService:
 async def assemble(
     settings: SearchSettings, url: str, events: Events, running: Running[SearchService]
 ) -> None:
+    """Build the index, the worker and the processor that drives it."""
     index = choose_index(settings.index, settings.index_name)
     running.service = SearchService(index)
     worker = SearchWorker(index, events)

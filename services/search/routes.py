@@ -14,6 +14,7 @@ from services.search.settings import SearchSettings
 def add_routes(
     app: web.Application, settings: SearchSettings, running: Running[SearchService]
 ) -> None:
+    """Add the calls that search the index."""
     routes = SearchRoutes(running)
     app.add_routes(
         [web.get("/v1/orders", routes.find_orders), web.get("/v1/index", routes.describe_index)]
