@@ -9,7 +9,3 @@ mm2.properties). The connectors act on their decisions: `copying.source`,
 `source_offsets` are what they keep. `settings`, `definitions` and `filters` are their
 configuration.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

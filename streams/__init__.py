@@ -12,7 +12,3 @@ modules without IO: `windows`, `sessions`, `joins`, and `testing` with a control
 `views` and `web` serve the views. `app` is the Faust app with its `settings`, `topics`, `codec` and
 `telemetry`; `micro_batch` collects the effects of a batch, and `declared` names group and topics.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

@@ -1,7 +1,7 @@
 """What the servers share: how they accept, answer and look, and their page at `/`.
 
-`accepting` takes connections, `certificates` says when the machine's certificates are read, `front`
-is the page at `/` of a server that has no other, `neighbours` the row of links from one server to
+`accepting` takes connections, `front` is the page at
+`/` of a server that has no other, `neighbours` the row of links from one server to
 the next, `look.css` their look, `serving` joins these with aiohttp, `problems` has errors (as a
 `problem_document`), `application` probes and metrics. `bodies` reads a body within a time,
 `broken_requests` answers what is no request; `security` and `settings` say how a program serves,

@@ -8,7 +8,3 @@ with `settings` and a page (`front`). An `outbox` takes what a worker sends, `de
 cannot handle, `retries` says how long it waits, `faults` makes it slow on purpose, and `declared`
 prints the topics of programs.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

@@ -5,7 +5,3 @@
 them use, `bodies.py` their bodies; `forwarding.py` passes requests to other workers. `page.py` is
 the page, `security.py` how all is served; `metrics.py` serves Prometheus.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

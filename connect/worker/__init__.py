@@ -15,7 +15,3 @@ computes or blocks keeps its membership of a group; and its transactions fence. 
 one event loop and need what only aiokafka offers: their own requests inside a transaction, and
 their own assignors.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

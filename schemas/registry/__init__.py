@@ -17,7 +17,3 @@
 
 Start with `python -m schemas.registry --help`.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

@@ -3,7 +3,3 @@
 It is a process that never imports Spark. `feed` follows the store, `app` has the routes, `page/` is
 the browser's part; plotly.js comes from the installed plotly package.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()

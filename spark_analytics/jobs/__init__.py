@@ -5,7 +5,3 @@ store per micro-batch. `events` is the contract between decoding and the views; 
 with one `transform(df, ...) -> df` of column expressions, tested on ten rows. `micro_batch`
 combines them, `__main__` runs it. Customer segments are a batch over the history.
 """
-
-from common.http.certificates import read_when_needed
-
-read_when_needed()
