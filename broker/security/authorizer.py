@@ -30,6 +30,8 @@ from common.kafka.acls import (
 
 MAX_REMEMBERED_BYTES = 4 << 20
 """Of decisions, by the size of their names: some ten thousand of usual names."""
+ANY_NAME = "\ud800"
+"""Stands for some resource of a type among the remembered decisions: no request can name it."""
 COST_OF_A_DECISION = 300
 """Bytes of a remembered decision beside its names."""
 
@@ -101,8 +103,16 @@ class Authorizer:
         """Return whether the requester may do the operation on some resource of the type.
 
         This is what an idempotent producer without a transactional id needs for some topic
-        (KIP-679).
+        (KIP-679). All rules are looked at, so it is remembered.
         """
+        key = requester, operation, resource_type, ANY_NAME
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self._decide_on_any(requester, operation, resource_type)
+            self._remember(key, decision)
+        return decision
+
+    def _decide_on_any(self, requester: Requester, operation: int, resource_type: int) -> bool:
         if requester.principal in self._super_users:
             return True
         rules = [

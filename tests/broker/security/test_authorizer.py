@@ -173,6 +173,25 @@ def test_remembered_decisions_are_bounded_in_bytes(length: int) -> None:
     assert decides._decisions
 
 
+def test_all_rules_are_looked_at_once_for_a_right_on_any_resource(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decides = authorizer(*(rule(f"topic-{number}") for number in range(100)))
+    asked = 0
+    original = Authorizer._decide_on_any
+
+    def counted(self: Authorizer, *arguments: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return original(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Authorizer, "_decide_on_any", counted)
+    for _ in range(5):
+        assert decides.may_on_any(ALICE, READ, TOPIC)
+        assert not decides.may_on_any(ALICE, WRITE, TOPIC)
+    assert asked == 2
+
+
 class CountedName(str):
     """A name that counts how many parts of it were taken."""
 
