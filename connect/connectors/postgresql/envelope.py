@@ -84,7 +84,7 @@ class Table:
             assert before is not None, change
             if not is_key_known:
                 raise DataException(
-                    f"Table {self._name}: a delete in the log lacks a column of the key, which is "
+                    f"Table {self.name}: a delete in the log lacks a column of the key, which is "
                     "not in the replica identity. Give the table REPLICA IDENTITY DEFAULT or "
                     "FULL, or name the identity's columns in message.key.columns"
                 )
@@ -106,7 +106,8 @@ class Table:
         return self._style.skips_unchanged and row(before) == row(after)
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """`schema.table`."""
         return f"{self.relation.schema}.{self.relation.table}"
 
     def truncated(self, origin: Origin) -> Iterator[SourceRecord]:

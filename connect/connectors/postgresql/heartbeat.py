@@ -28,11 +28,15 @@ class Heartbeat:
         )
         self._next_ms = now_ms + self._interval_ms
 
-    def due(self, now_ms: int, timestamp_ms: int, lsn: int) -> SourceRecord | None:
-        """Return the record if it is due; its offset covers all records returned before."""
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether a heartbeat is due, and begin the next interval if it is."""
         if not self._interval_ms or now_ms < self._next_ms:
-            return None
+            return False
         self._next_ms = now_ms + self._interval_ms
+        return True
+
+    def record(self, timestamp_ms: int, offset: Mapping[str, Any]) -> SourceRecord:
+        """Return a record whose offset covers all records returned before."""
         return SourceRecord(
             topic=self._topic,
             key_schema=_KEY,
@@ -40,7 +44,7 @@ class Heartbeat:
             value_schema=_VALUE,
             value=Struct(_VALUE, {"ts_ms": timestamp_ms}),
             source_partition={"server": self._prefix},
-            source_offset={"lsn": lsn},
+            source_offset=offset,
         )
 
     def act(self, connection: psycopg.Connection[Any]) -> None:

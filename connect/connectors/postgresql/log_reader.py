@@ -17,7 +17,8 @@ from connect.connectors.postgresql.pgoutput import (
     Truncate,
     message_of,
 )
-from millstream.connect import DataException, SourceRecord
+from connect.connectors.postgresql.refusals import Refusals
+from millstream.connect import ConnectException, DataException, SourceRecord
 
 log = logging.getLogger(__name__)
 
@@ -25,40 +26,9 @@ _CHANGES: Final = """
 SELECT lsn - '0/0', data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s,
 'proto_version', '1', 'publication_names', %s)
 """
+_LONGEST: Final = 1 << 30
 _Waiting = tuple[int, Table, Change | None]
 """A change with its position and its table at that time; without a change, a TRUNCATE."""
-
-
-class Refusals:
-    """Changes that cannot become records: `event.processing.failure.handling.mode`.
-
-    It owns the number of skipped changes, and the reason of the last one.
-    """
-
-    def __init__(self, mode: str) -> None:
-        self._mode = mode
-        self._count = 0
-        self._last = ""
-
-    def refuse(self, error: DataException) -> None:
-        """Skip a change. Raise DataException if the mode is `fail`."""
-        if self._mode == "fail":
-            raise DataException(
-                f"{error}. (event.processing.failure.handling.mode=warn or skip skips such a "
-                "change.)"
-            ) from error
-        self._count += 1
-        self._last = str(error)
-        log.log(
-            logging.WARNING if self._mode == "warn" else logging.DEBUG,
-            "change is skipped reason=%s",
-            error,
-        )
-
-    def note(self) -> str | None:
-        if not self._count:
-            return None
-        return f"{self._count} changes were skipped, the last one: {self._last}."
 
 
 class LogReader:
@@ -67,7 +37,8 @@ class LogReader:
     def __init__(
         self, parsed: Mapping[str, Any], capture: Capture, refusals: Refusals, seen: int
     ) -> None:
-        self._told = parsed["slot.name"], parsed["max.batch.size"], parsed["publication.name"]
+        self._slot, self._publication = parsed["slot.name"], parsed["publication.name"]
+        self._least = self._limit = parsed["max.batch.size"]
         self._capture = capture
         self._refusals = refusals
         self._known: dict[int, tuple[Relation, Table | None]] = {}
@@ -79,14 +50,28 @@ class LogReader:
         """Whether the last read found no message in the log."""
 
     def read(self, connection: psycopg.Connection[Any]) -> list[SourceRecord]:
-        """Return the records of the next transactions. Raise psycopg.Error or DataException."""
+        """Return the records of the next transactions. Raise psycopg.Error or DataException.
+
+        While the slot does not advance, each read begins at the same change: if it then ends
+        before a new change, the next one is twice as long.
+        """
         self.was_quiet = True
-        return list(self._records(connection))
+        before = self.seen
+        records = list(self._records(connection))
+        if not self.was_quiet and self.seen == before:
+            self._limit = min(self._limit * 2, _LONGEST)
+        return records
+
+    def advanced(self) -> None:
+        """Learn that the slot was advanced to `confirmable`."""
+        self.confirmable = None
+        self._limit = self._least
 
     def _records(self, connection: psycopg.Connection[Any]) -> Iterator[SourceRecord]:
         begin = Begin(0, 0)
         waiting: list[_Waiting] = []
-        for lsn, data in connection.execute(_CHANGES, self._told, binary=True):
+        told = self._slot, self._limit, self._publication
+        for lsn, data in connection.execute(_CHANGES, told, binary=True):
             self.was_quiet = False
             message = message_of(bytes(data))
             match message:
@@ -114,7 +99,12 @@ class LogReader:
         # Each batch repeats the descriptions, so skip an equal one. It must be read again if the
         # identity is not the default one: then the key may change without the description.
         if before is None or before[0] != told or told.identity != "d":
-            self._known[told.relation_id] = told, self._capture.of_log(told)
+            table = None
+            try:
+                table = self._capture.of_log(told)
+            except ConnectException as error:
+                self._refusals.refuse_table(error, f"{told.schema}.{told.table}")
+            self._known[told.relation_id] = told, table
 
     def _emptied(self, lsn: int, message: Truncate) -> Iterator[_Waiting]:
         for relation_id in message.relation_ids:
@@ -127,16 +117,20 @@ class LogReader:
     ) -> list[SourceRecord]:
         records: list[SourceRecord] = []
         for lsn, table, change in changes:
-            origin = Origin(begin.timestamp_ms, lsn, {"lsn": self.seen}, begin.transaction_id)
+            if self._refusals.is_aside(table.name):
+                continue
+            offset = {"lsn": self.seen, **self._refusals.offset}
+            origin = Origin(begin.timestamp_ms, lsn, offset, begin.transaction_id)
             try:
                 if change is None:
                     records += table.truncated(origin)
                 else:
                     records += table.records(change, origin)
             except DataException as error:
-                self._refusals.refuse(error)
+                self._refusals.refuse(error, table.name)
         if records:
             # Only the last record of a transaction moves the offset past it.
-            last = replace(records[-1], source_offset={"lsn": commit.end_lsn})
+            offset = {"lsn": commit.end_lsn, **self._refusals.offset}
+            last = replace(records[-1], source_offset=offset)
             records[-1] = last
         return records

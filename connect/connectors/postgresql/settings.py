@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from connect.connectors.postgresql import selection
 from connect.connectors.postgresql.masks import Masks
+from connect.connectors.postgresql.refusals import MODES
 from millstream.connect import ConfigDef, Importance
 from millstream.connect.config.types import Type
 from millstream.connect.config.validators import (
@@ -183,8 +184,9 @@ def _replication(config: ConfigDef) -> None:
           f"Tables that the snapshot reads with the query in {OVERRIDE}.schema.table.",
           group="Replication")  # fmt: skip
     _choice(config, "event.processing.failure.handling.mode",
-            "What to do with a change that cannot become a record: fail the task, or skip it.",
-            "fail", "warn", "skip", group="Replication")  # fmt: skip
+            "What to do with a change that cannot become a record. set_aside: its table has no "
+            "more records, and the others go on. fail: the task fails. warn, skip: the change is "
+            "skipped.", *MODES, group="Replication")  # fmt: skip
     _text(config, "replica.identity.autoset.values",
           "Tables whose replica identity is set at the start: table:FULL,table:INDEX name. Tables "
           "are regular expressions.", group="Replication")  # fmt: skip

@@ -15,7 +15,8 @@ from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.settings import OVERRIDE
 from millstream.connect import DataException
 
-Row = tuple[Table, tuple[str | None, ...]]
+Row = tuple[Table, tuple[str | None, ...] | DataException]
+"""A row of a table, or the reason why it cannot be read."""
 
 
 def begin(connection: psycopg.Connection[Any], snapshot: str | None) -> None:
@@ -31,19 +32,23 @@ def rows_of(
     selection: Selection,
     settings: Mapping[str, str],
 ) -> Iterator[Row]:
-    """Yield every row. Raise DataException for a value that is not valid text."""
+    """Yield every row; for a value that is not valid text, a DataException in its place."""
     for info, table in tables:
         if not selection.is_in_snapshot(*info.chain):
             continue
         with connection.cursor() as cursor, cursor.copy(_asked(info, table, settings)) as copy:
-            try:
-                for row in copy.rows():
-                    yield table, row
-            except UnicodeError as error:
-                raise DataException(
-                    f"Table {info.full_name} has a text that is invalid in the server's encoding: "
-                    f"{error}"
-                ) from None
+            while (row := _row(copy, info)) is not None:
+                yield table, row
+
+
+def _row(copy: psycopg.Copy, info: TableInfo) -> tuple[str | None, ...] | DataException | None:
+    """Return the next row; None after the last."""
+    try:
+        return copy.read_row()
+    except UnicodeError as error:
+        return DataException(
+            f"Table {info.full_name} has a text that is invalid in the server's encoding: {error}"
+        )
 
 
 def _asked(info: TableInfo, table: Table, settings: Mapping[str, str]) -> sql.Composed:

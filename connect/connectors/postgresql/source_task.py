@@ -14,7 +14,7 @@ values of the table.
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import psycopg
@@ -26,8 +26,9 @@ from connect.connectors.postgresql.capture import Capture
 from connect.connectors.postgresql.catalog import TableInfo
 from connect.connectors.postgresql.envelope import Origin, Table
 from connect.connectors.postgresql.heartbeat import Heartbeat
-from connect.connectors.postgresql.log_reader import LogReader, Refusals
+from connect.connectors.postgresql.log_reader import LogReader
 from connect.connectors.postgresql.publication import Publication
+from connect.connectors.postgresql.refusals import Refusals
 from connect.connectors.postgresql.server import Slot, connected
 from connect.connectors.postgresql.settings import CONFIG
 from millstream.connect import (
@@ -38,7 +39,7 @@ from millstream.connect import (
     SourceRecord,
     SourceTask,
 )
-from millstream.connect.connectors import Settings
+from millstream.connect.connectors import Settings, TaskMetric
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,6 @@ class PostgresSourceTask(SourceTask):
         self._slot = Slot(self._parsed)
         self._publication = Publication(self._parsed)
         self._heartbeat = Heartbeat(self._parsed, now_ms())
-        self._refusals = Refusals(self._parsed["event.processing.failure.handling.mode"])
         self._stopping = threading.Event()
         self._connection: psycopg.Connection[Any] | None = None
         self._capture: Capture | None = None
@@ -78,6 +78,13 @@ class PostgresSourceTask(SourceTask):
         """Tables that were published after the snapshot."""
         self._lock = threading.Lock()
         offset = self.context.offset_storage_reader.offset(self._partition) or {}
+        self._refusals = Refusals(self._parsed["event.processing.failure.handling.mode"], offset)
+        self._are_refusals_stored = True
+        """Whether the stored offset names the tables that are set aside."""
+        self._next_check_ms = 0
+        self._stored: Mapping[str, Any] | None = offset
+        self._returned: Mapping[str, Any] | None = offset
+        """The offset that was stored last, and that of the last returned record."""
         is_incomplete = not offset or bool(offset.get("snapshot"))
         self._is_snapshot_due = is_incomplete or self._mode == "always"
         self._seen: int = offset.get("lsn", 0)
@@ -134,6 +141,9 @@ class PostgresSourceTask(SourceTask):
             )
         return " ".join(filter(None, notes)) or None
 
+    def metrics(self) -> Iterable[TaskMetric]:
+        return self._refusals.metrics()
+
     def stop(self) -> None:
         self._stopping.set()
         # A poll that is running closes the connections itself.
@@ -170,9 +180,10 @@ class PostgresSourceTask(SourceTask):
         if self._reader is None:
             self._reader = LogReader(self._parsed, capture, self._refusals, self._seen)
         reader = self._reader
-        if reader.confirmable is not None:
+        self._check_stored()
+        if reader.confirmable is not None and self._are_refusals_stored:
             self._slot.advance(connection, reader.confirmable)
-            reader.confirmable = None
+            reader.advanced()
         (flushed,) = connection.execute(_FLUSHED).fetchone() or (0,)
         records = reader.read(connection)
         self._seen = reader.seen
@@ -181,12 +192,34 @@ class PostgresSourceTask(SourceTask):
             # does not hold if the read returned messages: it is limited, and others may follow.
             self._idle = reader.confirmable = int(flushed)
         self._look(connection, capture)
-        if (beat := self._heartbeat.due(now_ms(), timestamp_ms(), self._seen)) is not None:
+        is_new = not self._refusals.is_in(records[-1].source_offset if records else self._returned)
+        if is_due := self._heartbeat.is_due(now_ms()):
             self._heartbeat.act(connection)
-            records.append(beat)
-        if reader.was_quiet and not records:
+        if is_due or is_new:
+            # A table that is set aside is part of an offset at once, also without other records.
+            offset = {"lsn": self._seen, **self._refusals.offset}
+            records.append(self._heartbeat.record(timestamp_ms(), offset))
+        if records:
+            self._returned = records[-1].source_offset
+        elif reader.was_quiet or not self._are_refusals_stored:
             self._wait()
         return records
+
+    def _check_stored(self) -> None:
+        """Check whether the stored offset names the tables that are set aside.
+
+        The slot must not advance before: after a crash, the change that cannot become a record
+        would not come again, and the table would go on with a hole.
+        """
+        if self._refusals.is_in(self._stored):
+            self._are_refusals_stored = True
+            return
+        self._are_refusals_stored = False
+        if now_ms() < self._next_check_ms:
+            return
+        self._next_check_ms = now_ms() + self._parsed["poll.interval.ms"]
+        self._stored = self.context.offset_storage_reader.offset(self._partition)
+        self._are_refusals_stored = self._refusals.is_in(self._stored)
 
     def _look(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
         """Check at intervals whether there are captured tables that are not published."""
@@ -195,6 +228,7 @@ class PostgresSourceTask(SourceTask):
         self._next_look_ms = now_ms() + _LOOK_MS
         capture.look_again()
         tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
+        self._refusals.capture([table.full_name for table in tables])
         lacking = self._publication.lacking(connection, tables)
         if lacking and self._publication.mends:
             self._publication.add(
@@ -245,6 +279,8 @@ class PostgresSourceTask(SourceTask):
             records.append(record)
             if len(records) >= self._parsed["max.batch.size"]:
                 return records
+        if records:
+            self._returned = records[-1].source_offset
         self._snapshot = None
         self._is_snapshot_due = False
         self._close_snapshot()
@@ -255,6 +291,7 @@ class PostgresSourceTask(SourceTask):
         self, connection: psycopg.Connection[Any], capture: Capture
     ) -> Iterator[SourceRecord]:
         self._close_snapshot()
+        self._refusals.begin_again()
         if self._mode == "initial_only":
             # No changes are read after the snapshot, so it needs no slot.
             (self._seen,) = connection.execute(_FLUSHED).fetchone() or (0,)
@@ -290,24 +327,40 @@ class PostgresSourceTask(SourceTask):
         """Yield the record of every row; the last record is marked as the last."""
         now = timestamp_ms()
         tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
-        shaped = [(table, capture.of_snapshot(table)) for table in tables]
-        last: snapshot.Row | None = None
+        shaped: list[tuple[TableInfo, Table]] = []
+        for info in tables:
+            try:
+                shaped.append((info, capture.of_snapshot(info)))
+            except ConnectException as error:
+                self._refusals.refuse_table(error, info.full_name)
+        last: tuple[Table, list[Any]] | None = None
         for row in snapshot.rows_of(reading, shaped, capture.selection, self._settings):
-            if last is not None:
-                yield from self._row(*last, now, is_last=False)
-            last = row
+            for table, values in self._readable(*row):
+                if last is not None:
+                    yield self._row(*last, now, is_last=False)
+                last = table, values
         if last is not None:
-            yield from self._row(*last, now, is_last=True)
+            yield self._row(*last, now, is_last=True)
 
-    def _row(
-        self, table: Table, values: tuple[str | None, ...], now: int, *, is_last: bool
-    ) -> Iterator[SourceRecord]:
-        offset = {"lsn": self._seen} if is_last else {"lsn": self._seen, "snapshot": True}
-        origin = Origin(now, self._seen, offset, snapshot="last" if is_last else "true")
+    def _readable(
+        self, table: Table, row: tuple[str | None, ...] | DataException
+    ) -> Iterator[tuple[Table, list[Any]]]:
+        """Yield the values of a row, unless it or its table is refused."""
+        if self._refusals.is_aside(table.name):
+            return
         try:
-            yield table.read(table.reader.read(values), origin)
+            if isinstance(row, DataException):
+                raise row
+            yield table, table.reader.read(row)
         except DataException as error:
-            self._refusals.refuse(error)
+            self._refusals.refuse(error, table.name)
+
+    def _row(self, table: Table, values: list[Any], now: int, *, is_last: bool) -> SourceRecord:
+        offset = {"lsn": self._seen, **self._refusals.offset}
+        if not is_last:
+            offset["snapshot"] = True
+        origin = Origin(now, self._seen, offset, snapshot="last" if is_last else "true")
+        return table.read(values, origin)
 
     # --- connections ---
 
@@ -321,6 +374,7 @@ class PostgresSourceTask(SourceTask):
     def _prepare(self, connection: psycopg.Connection[Any], capture: Capture) -> None:
         """Prepare the publication, and check that the slot exists or that a snapshot is due."""
         tables = capture.tables(is_via_root=self._publication.is_via_root(connection))
+        self._refusals.capture([table.full_name for table in tables])
         capture.set_identities(tables)
         if self._mode != "initial_only":
             self._publish(connection, capture, tables)
