@@ -1,1 +1,1 @@
-"""Reading the log: Fetch (`fetch`, `fetch_question`, `fetch_read`), ListOffsets, leader epochs."""
+"""Reading the log: Fetch (`fetch`, `fetch_question`, `fetch_read`), `list_offsets`, and epochs."""
