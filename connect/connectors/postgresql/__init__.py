@@ -10,6 +10,6 @@ and `envelope.py` records. These talk to the server: `source_task.py` runs the t
 connects, `catalog.py` reads tables and keys, `publication.py` maintains the publication, and
 `snapshot.py` and `log_reader.py` read rows and changes. `literals.py`, `masks.py` and `names.py` do
 no IO either; `capture.py` has the tables of a connection, `heartbeat.py` its heartbeats.
-`source.py` is the connector, `settings.py` and `outcomes.py` have its settings. It needs
-`millstream[postgresql]`.
+`source.py` is the connector, `settings.py` and `outcomes.py` have its settings, `refusals.py`
+what cannot become a record. It needs `millstream[postgresql]`.
 """
