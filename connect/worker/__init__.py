@@ -12,6 +12,5 @@ together.
 Tasks use confluent-kafka, while the services use aiokafka. Tasks are plain functions in threads.
 The C client sends, fetches and heartbeats without Python's global interpreter lock, so a task that
 computes or blocks keeps its membership of a group; and its transactions fence. The services run on
-one event loop and need what only aiokafka offers: their own requests inside a transaction, and
-their own assignors.
+one event loop and need consumers with assignors of their own, which only aiokafka offers.
 """

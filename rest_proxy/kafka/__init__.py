@@ -1,4 +1,4 @@
-"""The clients of Kafka: `admin` and `producer` use librdkafka, all others use aiokafka.
+"""The clients of Kafka: `admin` and `producer` use librdkafka, `metadata` our own client.
 
 `errors` turns every error of Kafka into a refusal of the proxy.
 """
