@@ -1,7 +1,8 @@
 """The share sessions of a broker, at most `group.share.max.share.sessions` (KIP-932).
 
-A session belongs to the connection that opened it, and ends with it: nobody else can end it, so it
-takes no time-out. A member that opens a second session gives up its first one.
+A session belongs to the connection that opened it, so it takes no time-out. It ends with that
+connection, with the member's final epoch, when the member opens a second one, and when share groups
+are turned off.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
