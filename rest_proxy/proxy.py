@@ -10,6 +10,7 @@ from common.credentials.connecting import security_from
 from common.process.clock import now_seconds
 from rest_proxy.consumers.instances import Instances
 from rest_proxy.kafka.admin import Admin
+from rest_proxy.kafka.client_outcomes import client_outcomes
 from rest_proxy.kafka.client_settings import aiokafka_settings, librdkafka_settings
 from rest_proxy.kafka.metadata import Brokers
 from rest_proxy.kafka.producer import Sender
@@ -36,7 +37,8 @@ class Proxy:
     @classmethod
     def of(cls, settings: Settings) -> "Proxy":
         """Make the clients, none of which connects yet. Raises ClientSettingsError."""
-        told = librdkafka_settings(settings["bootstrap.servers"], settings.client)
+        clients = client_outcomes(settings.client)
+        told = librdkafka_settings(settings["bootstrap.servers"], clients.security)
         security = security_from(told)
         for_aiokafka = aiokafka_settings(told, security.tls)
         producer = {
@@ -48,12 +50,16 @@ class Proxy:
             producer["enable.idempotence"] = "false"
         return cls(
             settings,
-            Brokers(told["bootstrap.servers"], security, told["client.id"]),
-            Admin(told),
-            Sender({**told, **producer}),
+            Brokers(
+                told["bootstrap.servers"],
+                security,
+                clients.of["admin"].get("client.id", told["client.id"]),
+            ),
+            Admin({**told, **clients.of["admin"]}),
+            Sender({**told, **clients.of["producer"], **producer}),
             SchemaStore(settings["schema.registry.url"], now_seconds, settings.registry),
             Instances(
-                for_aiokafka,
+                {**for_aiokafka, **clients.of["consumer"]},
                 timeout_seconds=settings.whole("consumer.instance.timeout.ms") / _MS,
                 limit=settings.whole("consumer.instances.max"),
                 now_seconds=now_seconds,

@@ -24,6 +24,7 @@ from common.http.security import (
 from common.process.command_parser import CommandParser
 from common.process.properties import read_layers, suggestion
 from rest_proxy.endpoints import EndpointLists
+from rest_proxy.kafka.client_outcomes import client_outcomes
 
 _ENVIRONMENT: Final = "KAFKA_REST_"
 _OF_UP: Final = {
@@ -34,6 +35,7 @@ _OF_UP: Final = {
 _ADDRESS_OF_PROXY: Final = "KAFKA_REST_URL"
 """Where a proxy is, for its clients, as `millstream up` prints it; no setting of a proxy."""
 _CLIENT: Final = "client."
+_OF_CLIENTS: Final = (_CLIENT, "producer.", "consumer.", "admin.")
 
 
 class SettingsError(ValueError):
@@ -145,6 +147,7 @@ class Settings:
 
     values: Mapping[str, str]
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Those of clients of Kafka, with their prefixes: see `rest_proxy.kafka.client_outcomes`."""
     http: HttpSecurity = OPEN
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     """How to reach a secured schema registry."""
@@ -152,19 +155,17 @@ class Settings:
     @classmethod
     def of(cls, said: Mapping[str, str]) -> "Settings":
         """Check settings. Raises SettingsError."""
-        unknown = sorted(
-            name for name in said if name not in KNOWN and not name.startswith(_CLIENT)
-        )
+        of_clients = {
+            name: value
+            for name, value in said.items()
+            if name not in KNOWN and name.startswith(_OF_CLIENTS)
+        }
+        unknown = sorted(said.keys() - KNOWN.keys() - of_clients.keys())
         if unknown:
             nearest = suggestion(unknown[0], KNOWN)
             raise SettingsError(f"{unknown[0]} is no setting of the REST proxy{nearest}")
         own = {name: said.get(name, each.default) for name, each in KNOWN.items()}
-        client = {
-            name.removeprefix(_CLIENT): value
-            for name, value in said.items()
-            if name.startswith(_CLIENT)
-        }
-        settings = cls(own, client)
+        settings = cls(own, of_clients)
         settings.check()
         return settings
 
@@ -179,6 +180,10 @@ class Settings:
         if not 1 <= entries <= 50:
             raise SettingsError(f"api.v3.produce.batch.maximum.entries={entries}: 1 to 50")
         self.address()
+        try:
+            client_outcomes(self.client)
+        except ClientSettingsError as error:
+            raise SettingsError(str(error)) from None
         try:
             self.endpoints()
         except ValueError as error:

@@ -33,6 +33,11 @@ log = logging.getLogger(__name__)
 
 _FETCH_MAX_BYTES: Final = 8 << 20
 _PARTITION_FETCH_BYTES: Final = 1 << 20
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "fetch_max_bytes": _FETCH_MAX_BYTES,
+    "max_partition_fetch_bytes": _PARTITION_FETCH_BYTES,
+    "metadata_max_age_ms": METADATA_MAX_AGE_MS,
+}
 _AUTO_COMMIT_SECONDS: Final = 5.0
 _GRACE_MS: Final = 60_000
 _SIDE_COMMIT_SECONDS: Final = 5.0
@@ -83,12 +88,9 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             group_id=settings.group_id,
             enable_auto_commit=False,
             auto_offset_reset=settings.offset_reset,
-            fetch_max_bytes=_FETCH_MAX_BYTES,
-            max_partition_fetch_bytes=_PARTITION_FETCH_BYTES,
-            metadata_max_age_ms=METADATA_MAX_AGE_MS,
             # It stays a member of the group until this instance is closed.
             max_poll_interval_ms=int(state.timeout_seconds * 1000) + _GRACE_MS,
-            **client_settings,
+            **{**_DEFAULTS, **client_settings},
         )
 
     @asynccontextmanager

@@ -1,6 +1,6 @@
-"""The settings of clients, in the forms of librdkafka and of aiokafka.
+"""How clients reach Kafka, in the forms of librdkafka and of aiokafka: servers, name, login.
 
-They are given as `client.NAME`, with the names of Java's clients or with librdkafka's.
+A login is given as `client.NAME`, with the names of Java's clients or with librdkafka's.
 """
 
 import ssl
@@ -8,26 +8,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from common.credentials.aiokafka_clients import aiokafka_security
-from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
+from common.credentials.translation import ClientSettingsError, librdkafka_security
 
 _CLIENT_ID: Final = "client.id"
 
 
 def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings for clients of librdkafka; raises ClientSettingsError."""
-    unknown = sorted(name for name in said if name != _CLIENT_ID and not is_security(name))
-    if unknown:
-        raise ClientSettingsError(
-            f"client.{unknown[0]} is neither client.client.id nor one of client.security.protocol, "
-            "client.sasl., client.ssl."
-        )
     try:
         security = librdkafka_security(said)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"client.{error}") from None
     return {
         "bootstrap.servers": bootstrap_servers,
-        _CLIENT_ID: said.get(_CLIENT_ID, "rest-proxy"),
+        _CLIENT_ID: "rest-proxy",
         **security,
     }
 
