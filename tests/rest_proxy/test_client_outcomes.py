@@ -1,10 +1,12 @@
 """Each setting of Kafka's clients has an outcome: it is taken, or refused with its reason."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
@@ -24,6 +26,7 @@ VALUES = {
     "client.rack": "a",
     "compression.type": "lz4",
     "isolation.level": "read_committed",
+    "linger.ms": "5",
     "metadata.recovery.strategy": "rebootstrap",
     "session.timeout.ms": "12000",
 }
@@ -54,7 +57,7 @@ def test_the_libraries_take_what_is_taken(kind: str) -> None:
     known = {each["name"] for each in ALL if kind in each["clients"]}
     assert TAKEN[kind].keys() <= known
     of = client_outcomes({f"{kind}.{name}": value_of(name) for name in TAKEN[kind]}).of[kind]
-    told = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+    told: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
     match kind:
         case "producer":
             changed = {"enable.idempotence": False, "message.max.bytes": 1000, "batch.size": 1000}
@@ -62,10 +65,6 @@ def test_the_libraries_take_what_is_taken(kind: str) -> None:
         case "admin":
             AdminClient({**told, **of})
         case _:
-            import inspect
-
-            from aiokafka import AIOKafkaConsumer
-
             assert of.keys() <= inspect.signature(AIOKafkaConsumer.__init__).parameters.keys()
 
 

@@ -177,7 +177,7 @@ def test_an_avro_schema_cannot_make_a_small_value_take_for_ever(depth: int) -> N
         AvroCodec(json.dumps(unions)).encode(value)
     kind: Any = "int"
     for number in range(depth):
-        own = 1 if number == 0 else {}
+        own: Any = 1 if number == 0 else {}
         fields = [
             {"name": name, "type": kind if name == "a" or number == 0 else f"D{number - 1}"}
             | {"default": own}
