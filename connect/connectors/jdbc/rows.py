@@ -28,7 +28,8 @@ class Row:
     @property
     def shape(self) -> tuple[Any, ...]:
         """One statement can write all rows with the same shape."""
-        return self.table, self.values is None, tuple(self.columns)
+        columns = tuple(self.columns), tuple(self.columns.values())
+        return self.table, self.values is None, *columns
 
 
 def row_of(record: SinkRecord, parsed: Mapping[str, Any]) -> Row:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import types
 from sqlalchemy.dialects import postgresql
 
+from connect.connectors.jdbc.debezium import VARIABLE_SCALE, writer_for
 from connect.connectors.jdbc.moments import moment_schema
 from connect.connectors.jdbc.zones import Zone, wall_at
 from millstream.connect.data.logical import EXACT, scale_of
@@ -30,6 +31,8 @@ _BEST_FIT_DIGITS: Final = (
 _NO_DOUBLE: Final = 19
 """With this precision or more, best_fit keeps the decimal."""
 _SQLITE_DIGITS: Final = 15
+_LONGEST_SCALE: Final = 30
+"""The largest scale of MySQL."""
 
 Reader = Callable[[Any], Any]
 
@@ -254,6 +257,10 @@ def column_type(schema: Schema, dialect: str = "") -> "types.TypeEngine[Any]":
             return types.Time()
         case _ if schema.name == TIMESTAMP:
             return types.DateTime()
+        case _ if schema.name == VARIABLE_SCALE:
+            return _decimal_type(_LONGEST_SCALE, dialect)
+        case _ if schema.type is Type.ARRAY and dialect == "postgresql" and schema.value_schema:
+            return postgresql.ARRAY(column_type(schema.value_schema, dialect))
         case _:
             make = _COLUMNS.get(schema.type)
     if make is None:
@@ -265,7 +272,9 @@ def _decimal_type(scale: int, dialect: str) -> "types.TypeEngine[Any]":
     if dialect in ("postgresql", "sqlite"):
         # A decimal without a precision, as in Confluent's connector.
         return types.Numeric()
-    return types.Numeric(65 if dialect in ("mysql", "mariadb") else 38, min(max(scale, 0), 30))
+    return types.Numeric(
+        65 if dialect in ("mysql", "mariadb") else 38, min(max(scale, 0), _LONGEST_SCALE)
+    )
 
 
 Writer = Callable[[Any, Zone], Any]
@@ -286,8 +295,12 @@ def column_value(value: Any, zone: Zone = datetime.UTC) -> Any:
             return value
 
 
-def writer_of(kind: "types.TypeEngine[Any]", dialect: str) -> Writer:
-    """Return the function that converts values for an existing column."""
+def writer_of(kind: "types.TypeEngine[Any]", dialect: str, schema: Schema) -> Writer:
+    """Return the function that converts a schema's values for an existing column."""
+    write = writer_for(schema, kind, dialect)
+    if write is not None:
+        finish = _for_sqlite if dialect == "sqlite" else column_value
+        return lambda value, zone: None if value is None else finish(write(value), zone)
     if isinstance(kind, types.DateTime) and kind.timezone:
         # The point in time needs no zone: the session is in UTC.
         return lambda value, _: value

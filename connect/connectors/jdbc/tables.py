@@ -154,7 +154,10 @@ class _Statement(NamedTuple):
 
 def _writers(connection: sa.Connection, table: sa.Table, row: Row) -> dict[str, Writer]:
     dialect = connection.dialect.name
-    return {name: writer_of(table.c[name].info[_KIND], dialect) for name in row.columns}
+    return {
+        name: writer_of(table.c[name].info[_KIND], dialect, schema)
+        for name, schema in row.columns.items()
+    }
 
 
 _KIND = "millstream_kind"

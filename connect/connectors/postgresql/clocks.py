@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any, Final
 
-from connect.connectors.postgresql import temporal
+from connect.connectors import temporal
 from connect.connectors.postgresql.types import Codec, Type
 from millstream.connect import DataException, Schema
 from millstream.connect.data.logical import date_from, time_from, timestamp_from

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from connect.connectors.postgresql import temporal
+from connect.connectors import temporal
 from connect.connectors.postgresql.clocks import clock_codec
 from connect.connectors.postgresql.literals import elements_of, pairs_of
 from connect.connectors.postgresql.types import Codec, Type

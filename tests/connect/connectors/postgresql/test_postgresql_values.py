@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.connectors.postgresql import temporal
+from connect.connectors import temporal
 from connect.connectors.postgresql.literals import elements_of, pairs_of
 from connect.connectors.postgresql.types import Type
 from connect.connectors.postgresql.values import Modes, codec_of
