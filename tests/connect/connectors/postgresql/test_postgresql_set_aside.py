@@ -152,7 +152,7 @@ def test_the_slot_waits_until_the_offset_says_what_is_set_aside(
     database.execute(INFINITE)
     (beat,) = reader.read(1)
     assert beat.topic == "__debezium-heartbeat.shop"
-    # The offset is not stored yet, as before a flush, and the other table goes on all the same.
+    # The offset is not stored yet, as until a flush, and the other table goes on all the same.
     kept.offset_of = dict(before)
     for id_ in range(10, 20):
         database.execute(f"INSERT INTO b VALUES ({id_}, 1)".encode())
