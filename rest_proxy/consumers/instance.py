@@ -36,7 +36,6 @@ _PARTITION_FETCH_BYTES: Final = 1 << 20
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "fetch_max_bytes": _FETCH_MAX_BYTES,
     "max_partition_fetch_bytes": _PARTITION_FETCH_BYTES,
-    "metadata_max_age_ms": METADATA_MAX_AGE_MS,
 }
 _AUTO_COMMIT_SECONDS: Final = 5.0
 _GRACE_MS: Final = 60_000
@@ -84,13 +83,15 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._committed_at = now_seconds()
         self._is_closed = False
         self._is_started = False
+        options = {**_DEFAULTS, **client_settings}
         self._consumer = AIOKafkaConsumer(
             group_id=settings.group_id,
             enable_auto_commit=False,
             auto_offset_reset=settings.offset_reset,
             # It stays a member of the group until this instance is closed.
             max_poll_interval_ms=int(state.timeout_seconds * 1000) + _GRACE_MS,
-            **{**_DEFAULTS, **client_settings},
+            metadata_max_age_ms=options.pop("metadata_max_age_ms", METADATA_MAX_AGE_MS),
+            **options,
         )
 
     @asynccontextmanager
