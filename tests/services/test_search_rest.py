@@ -69,7 +69,16 @@ def test_orders_are_paged_through_the_orders_service(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["state=NONE", "limit=0", "q=%22%27", "cursor=x", "x=1", "state=PAID&state=PAID", "limit=%ff"],
+    [
+        "state=NONE",
+        "limit=0",
+        "q=%22%27",
+        "cursor=x",
+        "x=1",
+        "state=PAID&state=PAID",
+        "limit=%ff",
+        "customer=%ff%00'",  # no UTF-8
+    ],
 )
 def test_hostile_questions_are_answered_with_a_problem(tmp_path: Path, query: str) -> None:
     async def check(search: Client, orders: Client) -> None:
@@ -82,7 +91,7 @@ def test_hostile_questions_are_answered_with_a_problem(tmp_path: Path, query: st
     with_served(tmp_path, check)
 
 
-@pytest.mark.parametrize("query", ["q=' OR 1=1 --", "q=%00a", "customer=%ff%00'", "q=a*NEAR(b"])
+@pytest.mark.parametrize("query", ["q=' OR 1=1 --", "q=%00a", "q=a*NEAR(b"])
 def test_odd_questions_find_nothing_and_break_nothing(tmp_path: Path, query: str) -> None:
     async def check(_: Client, orders: Client) -> None:
         answer = await orders.get(f"/v1/orders?{query}")
