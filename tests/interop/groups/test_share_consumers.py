@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
 )
 
@@ -280,6 +282,43 @@ def test_a_closed_confluent_consumer_leaves_its_records_to_others(
         found = drain(two, 50)
         two.commit_sync()
     assert {(partition, offset) for partition, offset, _ in found} == produced
+
+
+def is_written(cluster: LocalCluster, topic: str, partition: int) -> bool:
+    """Write a record; return False if the broker that was asked does not know the partition."""
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer.produce(
+        topic, b"early", partition=partition, on_delivery=lambda error, _: errors.append(error)
+    )
+    assert producer.flush(GIVE_UP_SECONDS) == 0
+    return errors == [None]
+
+
+def test_records_in_partitions_that_are_added_are_not_lost_to_a_group_that_begins_at_the_end(
+    cluster: LocalCluster, topic: str
+) -> None:
+    before = produce(cluster, topic, 20)
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"latest-{uuid4()}"}
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    with ShareConsumer(settings) as consumer:
+        consumer.subscribe([topic])
+        found: list[tuple[int, int, bytes]] = []
+        until(
+            lambda: produce(cluster, topic, 1) and (found.extend(drain(consumer, 1, 0.5)) or found),
+            GIVE_UP_SECONDS,
+        )
+        assert not {(partition, offset) for partition, offset, _ in found} & before
+        grown = admin.create_partitions([NewPartitions(topic, PARTITION_COUNT + 3)])
+        grown[topic].result(GIVE_UP_SECONDS)
+        for partition in range(PARTITION_COUNT, PARTITION_COUNT + 3):
+            until(partial(is_written, cluster, topic, partition), GIVE_UP_SECONDS)
+
+        def has_all() -> bool:
+            found.extend(drain(consumer, 1, 0.5))
+            return sum(value == b"early" for _, _, value in found) >= 3
+
+        until(has_all, GIVE_UP_SECONDS)
 
 
 # --- the protocol itself ---
