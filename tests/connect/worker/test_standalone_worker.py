@@ -439,8 +439,12 @@ def test_what_is_wrong_is_said(
     assert said in answered.body["message"]
 
 
-SINK: dict[str, Any] = {"connector.class": "FileStreamSink", "topics": "odd", "file": "odd"}
-SOURCE: dict[str, Any] = {"connector.class": "FileStreamSource", "topic": "odd", "file": "odd"}
+SINK: dict[str, Any] = {"connector.class": "FileStreamSink", "topics": "odd", "file": "/dev/null"}
+SOURCE: dict[str, Any] = {
+    "connector.class": "FileStreamSource",
+    "topic": "odd",
+    "file": "/dev/null",
+}
 
 
 @pytest.mark.parametrize("odd", ["\ud800", "a\udcffb", "a\0b"])
