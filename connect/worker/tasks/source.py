@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException, Producer
 
+from common.process.json_text import is_unicode
 from connect.clock import now_ms
 from connect.converters.primitives import ByteArrayConverter
 from connect.errors.tolerance import Stage
@@ -28,7 +29,7 @@ from millstream.connect.connectors import (
     TransactionContext,
 )
 from millstream.connect.data.records import SourceRecord
-from millstream.connect.errors import ConnectException, RetriableException
+from millstream.connect.errors import ConnectException, DataException, RetriableException
 
 log = logging.getLogger(__name__)
 
@@ -395,6 +396,12 @@ class SourceWork:
 
     def _headers(self, record: SourceRecord) -> MessageHeaders:
         convert = self._parts.converters.header.from_connect_header
+        for each in record.headers:
+            # It ends the process at a text that is no Unicode, and ends a text at a zero byte.
+            if "\0" in each.key or not is_unicode(each.key):
+                raise DataException(
+                    f"{each.key!a}: a header's name is no text that Kafka's client takes"
+                )
         return [
             (each.key, convert(record.topic, each.key, each.schema, each.value))
             for each in record.headers

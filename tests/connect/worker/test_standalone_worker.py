@@ -56,7 +56,7 @@ class CountingTask(SourceTask):
             SourceRecord(
                 topic=self.settings["topic"], key=str(self.number), value=str(self.number),
                 source_partition={"of": "numbers"}, source_offset={"last": self.number},
-                headers=[("n", self.number)],
+                headers=[(self.settings.get("header", "n"), self.number)],
             )
         ]
 
@@ -259,6 +259,18 @@ def test_a_task_that_fails_says_why_starts_again_and_nobody_else_is_held_up(
         lambda: worker.call("GET", "/connectors/failing/tasks/0/status").body.get("restarts", 0) > 0
     )
     worker.call("DELETE", "/connectors/failing")
+
+
+@pytest.mark.parametrize("header", ["a\0b"])
+def test_a_header_whose_name_librdkafka_would_cut_is_refused(
+    worker: ConnectWorker, header: str
+) -> None:
+    told = {"connector__class": "CountingSource", "topic": "cut", "header": header}
+    put(worker, "cut", **told, errors__task__restart__max__delay__ms="0")
+    worker.wait_for("cut", connector="RUNNING", t0="FAILED")
+    trace = worker.call("GET", "/connectors/cut/tasks/0/status").body["trace"]
+    assert "a header's name is no text that Kafka's client takes" in trace
+    worker.call("DELETE", "/connectors/cut")
 
 
 def test_a_status_shows_what_a_connector_and_a_task_say_of_themselves(
