@@ -16,7 +16,7 @@ from connect.connectors.postgresql.catalog import (
     Catalog,
     TableInfo,
     columns_of,
-    is_in_identity,
+    constraints_of,
     key_of,
 )
 from connect.connectors.postgresql.envelope import Style, Table
@@ -144,10 +144,10 @@ class Capture:
         columns = [column.name for column in told.columns]
         if not self.selection.key_columns(names, columns):
             self._require_known_key(told, table, key)
-        is_covered = table is None or is_in_identity(self._connection, table, key)
         topic = self._topic(told.schema, told.table)
+        constraints = constraints_of(self._connection, told.relation_id)
         described = Described(
-            names, topic, told.columns, [one for one in key if one in columns], is_covered
+            names, topic, told.columns, [one for one in key if one in columns], constraints
         )
         reader = RowReader(described, self.catalog.types, self._shaping)
         return Table(self._style, told, topic, reader)

@@ -12,7 +12,7 @@ import psycopg
 
 from connect.connectors.postgresql.pgoutput import Column
 from connect.connectors.postgresql.selection import Selection
-from connect.connectors.postgresql.types import QUERY, Types
+from connect.connectors.postgresql.types import QUERY, Constraint, Types
 
 _TABLES: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind = 'p', c.relreplident::text, c.relpersistence = 'u',
@@ -41,11 +41,12 @@ CROSS JOIN LATERAL unnest(x.indkey::int2[]) WITH ORDINALITY AS k(number, place)
 JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.number
 WHERE k.place <= x.indnkeyatts
 """
-_IDENTITY: Final = """
-SELECT a.attname::text FROM pg_index i
-CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place)
-JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
-WHERE i.indrelid = %s AND i.indisreplident AND k.place <= i.indnkeyatts
+_CONSTRAINTS: Final = """
+SELECT a.attname::text, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull),
+  coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault)
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 """
 
 
@@ -134,11 +135,7 @@ def key_of(connection: psycopg.Connection[Any], relation_id: int) -> Key:
     return Key(tuple(found or ()), bool(is_generated))
 
 
-def is_in_identity(
-    connection: psycopg.Connection[Any], table: TableInfo, key: Sequence[str]
-) -> bool:
-    """Return whether the log has the whole key of updated and deleted rows."""
-    if table.identity != "i":
-        return True
-    rows = connection.execute(_IDENTITY, (table.relation_id,)).fetchall()
-    return set(key) <= {name for (name,) in rows}
+def constraints_of(connection: psycopg.Connection[Any], relation_id: int) -> dict[str, Constraint]:
+    """Return the constraints of a table's columns at present; empty if the table is gone."""
+    rows = connection.execute(_CONSTRAINTS, (relation_id,)).fetchall()
+    return {name: Constraint(bool(is_required), default) for name, is_required, default in rows}

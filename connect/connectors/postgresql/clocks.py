@@ -144,8 +144,16 @@ def _nanoseconds(text: str) -> int:
 
 
 def _zoned_moment(kind: Type, mode: str, optional: bool) -> Codec:
-    del kind, mode
-    return _text("ZonedTimestamp", _iso_moment, optional=optional)
+    del mode
+    digits = kind.modifier if kind.modifier >= 0 else 6
+
+    def padded(text: str) -> str:
+        found = temporal.moment_us(text)
+        seconds = temporal.iso_moment(found - found % 1_000_000)
+        fraction = f"{found % 1_000_000:06d}"[:digits]
+        return f"{seconds[:-1]}.{fraction}Z" if fraction else seconds
+
+    return _text("ZonedTimestamp", padded, optional=optional)
 
 
 def _zoned_time(kind: Type, mode: str, optional: bool) -> Codec:

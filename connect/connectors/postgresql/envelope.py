@@ -52,6 +52,20 @@ class Style(NamedTuple):
     skips_unchanged: bool = False
 
 
+def _envelope(row: Schema) -> Schema:
+    assert row.name is not None
+    return Schema.struct(
+        {
+            "before": row,
+            "after": row,
+            "source": _SOURCE,
+            "op": _TEXT,
+            "ts_ms": Schema.int64(optional=True),
+        },
+        name=f"{row.name.removesuffix('.Value')}.Envelope",
+    )
+
+
 class Table:
     """Makes the records of one table."""
 
@@ -60,23 +74,15 @@ class Table:
         self.topic = topic
         self.reader = reader
         self._style = style
-        schema = reader.schema
-        assert schema.name is not None
-        self._schema = Schema.struct(
-            {
-                "before": schema,
-                "after": schema,
-                "source": _SOURCE,
-                "op": _TEXT,
-                "ts_ms": Schema.int64(optional=True),
-            },
-            name=f"{schema.name.removesuffix('.Value')}.Envelope",
-        )
+        self._schema = _envelope(reader.schema)
+        self._of_row = reader.schema
 
     def records(self, change: Change, origin: Origin) -> Iterator[SourceRecord]:
         """Yield the records of a change in the log. Raise DataException."""
         reader = self.reader
-        before = None if change.before is None else reader.read(change.before)
+        before = None
+        if change.before is not None:
+            before = reader.read(change.before, is_identity=change.is_before_key)
         # If the log has only the row's identity, the values of other columns are not known.
         is_whole = before is not None and not change.is_before_key
         is_key_known = is_whole or reader.has_key(lambda column: column.is_key)
@@ -148,6 +154,9 @@ class Table:
         origin: Origin,
     ) -> SourceRecord:
         row, style = self.reader.row, self._style
+        if self.reader.schema is not self._of_row:
+            self._of_row = self.reader.schema
+            self._schema = _envelope(self._of_row)
         source = Struct.of_valid(
             _SOURCE,
             [

@@ -3,14 +3,15 @@
 No code here does IO."""
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from connect.connectors.postgresql.defaults import with_default, zero_text
 from connect.connectors.postgresql.masks import Mask, Masks
 from connect.connectors.postgresql.names import Adjust, field_adjustment, schema_adjustment
 from connect.connectors.postgresql.pgoutput import Column, Unchanged, Value, Values
 from connect.connectors.postgresql.selection import Selection
-from connect.connectors.postgresql.types import Codec, Type, Types
+from connect.connectors.postgresql.types import Codec, Constraint, Type, Types
 from connect.connectors.postgresql.values import CHARACTERS, Modes, codec_of, placeholder_of
 from millstream.connect import DataException, Schema, Struct
 
@@ -35,7 +36,7 @@ class Described(NamedTuple):
     topic: str
     columns: Sequence[Column]
     key: Sequence[str]
-    is_key_in_identity: bool = True
+    constraints: Mapping[str, Constraint]
 
 
 class _Field(NamedTuple):
@@ -43,6 +44,8 @@ class _Field(NamedTuple):
     kind: Type
     codec: Codec
     masks: list[Mask]
+    is_required: bool
+    """Whether the column is NOT NULL, or part of the key."""
 
     @property
     def length(self) -> int:
@@ -53,58 +56,63 @@ class _Field(NamedTuple):
 class RowReader:
     """Reads the rows of one table.
 
-    A column of the key may be excluded from the values. Columns of the primary key are required.
-    All others are optional, since the log may have only the replica identity of a row; so are key
-    columns in values if they are not in the identity.
+    A column of the key may be excluded from the values. As in Debezium, columns that are NOT NULL
+    are required. If the log has only the replica identity of a row, its other required columns have
+    their default or a zero.
     """
 
     def __init__(self, described: Described, types: Types, shaping: Shaping) -> None:
-        tables, topic, columns, key, is_key_in_identity = described
+        tables, topic, columns, key, constraints = described
         self._table = tables[0]
-        self._modes = shaping.modes
+        self._shaping = shaping
+        self._prefix = shaping.schema_names(topic)
         chosen = shaping.selection.key_columns(tables, [column.name for column in columns])
-        required = frozenset(key)
-        key = chosen or key
-        in_values = required if is_key_in_identity else frozenset[str]()
-        self._fields = [_field(tables, column, types, shaping, in_values) for column in columns]
-        shown = [
+        self._fields = [
+            _field(
+                tables,
+                column,
+                types.of(column.type_id, column.modifier),
+                shaping,
+                constraints.get(column.name, Constraint()),
+                is_key=column.name in key,
+            )
+            for column in columns
+        ]
+        self._shown = [
             place
             for place, column in enumerate(columns)
             if shaping.selection.has_column(tables, column.name)
         ]
-        self._shown = shown
         places = {column.name: place for place, column in enumerate(columns)}
-        self._key = [places[one] for one in key]
-        prefix = shaping.schema_names(topic)
-        self.schema = Schema.struct(
-            self._schemas(shown, shaping.field_names), name=f"{prefix}.Value", optional=True
-        )
+        self._key = [places[one] for one in chosen or key]
+        self._describe()
+
+    def _describe(self) -> None:
+        """Make the schemas of values and keys."""
+        fields = self._schemas(self._shown)
+        self.schema = Schema.struct(fields, name=f"{self._prefix}.Value", optional=True)
         self.key_schema: Schema | None = None
         if self._key:
-            self.key_schema = Schema.struct(
-                self._schemas(self._key, shaping.field_names, required), name=f"{prefix}.Key"
-            )
+            self.key_schema = Schema.struct(self._schemas(self._key), name=f"{self._prefix}.Key")
 
-    def _schemas(
-        self, places: Sequence[int], adjust: Adjust, required: frozenset[str] = frozenset()
-    ) -> dict[str, Schema]:
+    def _schemas(self, places: Sequence[int]) -> dict[str, Schema]:
         found: dict[str, Schema] = {}
         for place in places:
-            column, kind, codec, _ = self._fields[place]
-            name = adjust(column.name)
+            field = self._fields[place]
+            name = self._shaping.field_names(field.column.name)
             if name in found:
                 raise DataException(f"Table {self._table}: two columns become the field {name}")
-            found[name] = (
-                codec_of(kind, self._modes, optional=False).schema
-                if column.name in required
-                else codec.schema
-            )
+            found[name] = field.codec.schema
         return found
 
-    def read(self, values: Values, before: Values | None = None) -> list[Any]:
+    def read(
+        self, values: Values, before: Values | None = None, *, is_identity: bool = False
+    ) -> list[Any]:
         """Return a row's values; a value that the log lacks comes from `before` or a placeholder.
 
-        Raise DataException that names table, column, value and remedy.
+        `is_identity` says that the row has only its replica identity. Otherwise a row may be older
+        than a constraint of its table: a null in a required column makes the column optional in
+        `schema`. Raise DataException that names table, column, value and remedy.
         """
         if len(values) != len(self._fields):
             raise DataException(
@@ -116,7 +124,14 @@ class RowReader:
             if isinstance(value, Unchanged):
                 known = None if before is None else before[place]
                 value = value if known is None else known
-            made.append(self._read_one(field, value))
+            if value is None and field.is_required and is_identity:
+                made.append(_lacking(field))
+                continue
+            read = self._read_one(field, value)
+            if (value is None and field.is_required) or _lacks_item(field, read):
+                self._fields[place] = _loosened(field, self._shaping.modes)
+                self._describe()
+            made.append(read)
         return made
 
     def row(self, values: Sequence[Any]) -> Struct:
@@ -138,7 +153,7 @@ class RowReader:
                 made = None
             elif isinstance(value, Unchanged):
                 is_uuid = field.kind.name == "uuid"
-                made = placeholder_of(field.codec, self._modes, is_uuid=is_uuid)
+                made = placeholder_of(field.codec, self._shaping.modes, is_uuid=is_uuid)
             else:
                 made = field.codec.parse(value)
         except (ValueError, OverflowError, decimal.DecimalException) as error:
@@ -153,10 +168,35 @@ class RowReader:
 
 
 def _field(
-    tables: Sequence[str], column: Column, types: Types, shaping: Shaping, required: frozenset[str]
+    tables: Sequence[str],
+    column: Column,
+    kind: Type,
+    shaping: Shaping,
+    constraint: Constraint,
+    *,
+    is_key: bool,
 ) -> _Field:
-    kind = types.of(column.type_id, column.modifier)
-    codec = codec_of(kind, shaping.modes, optional=column.name not in required)
+    is_required = is_key or constraint.is_required
+    codec = codec_of(kind, shaping.modes, optional=not is_required)
+    if is_required:
+        codec = with_default(codec, kind, constraint.default)
     names = [f"{table}.{column.name}" for table in tables]
     masks = shaping.masks.of(*names) if kind.name in CHARACTERS else []
-    return _Field(column, kind, codec, masks)
+    return _Field(column, kind, codec, masks, is_required)
+
+
+def _lacking(field: _Field) -> Any:
+    """Return what stands for a required value that is not in the replica identity."""
+    default = field.codec.schema.default
+    return field.codec.parse(zero_text(field.kind)) if default is None else default
+
+
+def _lacks_item(field: _Field, value: Any) -> bool:
+    items = field.codec.schema.value_schema
+    return isinstance(value, list) and items is not None and not items.optional and None in value
+
+
+def _loosened(field: _Field, modes: Modes) -> _Field:
+    """Return the field with a codec for which every value and item is optional."""
+    codec = codec_of(field.kind, modes, optional=True, has_optional_items=True)
+    return field._replace(codec=codec, is_required=False)

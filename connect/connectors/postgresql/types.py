@@ -34,6 +34,15 @@ class Type(NamedTuple):
 TEXT: Final = Type("text")
 
 
+class Constraint(NamedTuple):
+    """What a table's definition says of the values of a column."""
+
+    is_required: bool = False
+    """Whether the column is NOT NULL."""
+    default: str | None = None
+    """The expression of its DEFAULT."""
+
+
 class _Row(NamedTuple):
     name: str
     kind: str

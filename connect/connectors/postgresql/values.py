@@ -11,6 +11,7 @@ import base64
 import decimal
 import json
 import re
+import struct
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,8 @@ _SPECIAL: Final = {
     "-Infinity": "NEGATIVE_INFINITY",
 }
 _POINT: Final = re.compile(r"\(([^,()]+),([^,()]+)\)")
+_WKB: Final = struct.Struct("<BIdd")
+"""A point as well-known binary: the order of bytes, the kind of geometry, x and y."""
 _NO_LENGTH: Final = (1 << 31) - 1
 _IDENTITY: Final = "give the table REPLICA IDENTITY FULL, so that the log has the value"
 
@@ -92,10 +95,17 @@ class Modes(NamedTuple):
         )
 
 
-def codec_of(kind: Type, modes: Modes, *, optional: bool) -> Codec:
-    """Return the codec of a type."""
+def codec_of(
+    kind: Type, modes: Modes, *, optional: bool, has_optional_items: bool = False
+) -> Codec:
+    """Return the codec of a type.
+
+    As in Debezium, the items of an array of an enum are required, unless the caller has met a null;
+    those of all other arrays are optional.
+    """
     if kind.element is not None:
-        return _array(kind, modes, optional=optional)
+        are_optional = has_optional_items or not kind.element.labels
+        return _array(kind, modes, optional=optional, are_items_optional=are_optional)
     if kind.labels:
         labels = {"allowed": ",".join(kind.labels)}
         name = "io.debezium.data.Enum"
@@ -160,9 +170,9 @@ def _md5(octets: bytes) -> bytes:
     return hashlib.md5(octets, usedforsecurity=False).digest()
 
 
-def _array(kind: Type, modes: Modes, *, optional: bool) -> Codec:
+def _array(kind: Type, modes: Modes, *, optional: bool, are_items_optional: bool) -> Codec:
     assert kind.element is not None
-    element = codec_of(kind.element, modes, optional=True)
+    element = codec_of(kind.element, modes, optional=are_items_optional)
     parse, delimiter = element.parse, kind.delimiter
 
     def read(text: str) -> list[Any]:
@@ -338,7 +348,8 @@ def _point(kind: Type, modes: Modes, optional: bool) -> Codec:
         match = _POINT.fullmatch(text)
         if match is None:
             raise ValueError(text)
-        return Struct.of_valid(schema, [float(match[1]), float(match[2]), None, None])
+        x, y = float(match[1]), float(match[2])
+        return Struct.of_valid(schema, [x, y, _WKB.pack(1, 1, x, y), None])
 
     return Codec(schema, read)
 

@@ -73,7 +73,7 @@ def test_a_snapshot_and_then_every_change(
     assert first.value["source"]["snapshot"] == "true"
     assert second.value["source"]["snapshot"] == "last"
     assert (row["price"], row["raw"], row["odd"]) == (Decimal("1.50"), b"\x00\xff", "10.0.0.1")
-    assert row["at"] == "2026-01-02T03:04:05.678Z"
+    assert row["at"] == "2026-01-02T03:04:05.678000Z"
     assert (row["clock"], row["flag"], row["part"]) == (
         datetime.time(3, 4, 5, 678_000),
         True,

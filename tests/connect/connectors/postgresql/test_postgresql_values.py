@@ -20,6 +20,8 @@ from millstream.connect import DataException, SourceRecord, Struct
 from tests.lib.postgresql import PostgreSql
 from tests.lib.postgresql_changes import Reader, emptied
 
+WKB = bytes.fromhex("0101000000000000000000f83f00000000000000c0")
+"""The point (1.5, -2) as PostGIS writes it."""
 INF_US = 9_223_372_036_825_200_000
 
 
@@ -93,7 +95,7 @@ PLAIN: dict[str, tuple[str, str, Any]] = {
     "jsonb": ("JSONB", "'{\"a\" :  1}'", '{"a": 1}'),
     "xml": ("XML", "'<a/>'", "<a/>"),
     "uuid": ("UUID", f"'{'ab' * 16}'", "abababab-abab-abab-abab-abababababab"),
-    "point": ("POINT", "'(1.5,-2)'", {"x": 1.5, "y": -2.0, "wkb": None, "srid": None}),
+    "point": ("POINT", "'(1.5,-2)'", {"x": 1.5, "y": -2.0, "wkb": WKB, "srid": None}),
     "inet": ("INET", "'10.0.0.1'", "10.0.0.1"),
     "inet_net": ("INET", "'10.0.0.1/8'", "10.0.0.1/8"),
     "cidr": ("CIDR", "'::/0'", "::/0"),
@@ -103,8 +105,10 @@ PLAIN: dict[str, tuple[str, str, Any]] = {
     "tsvector": ("TSVECTOR", "'b:2 a:1'", "'a':1 'b':2"),
     "timestamptz": ("TIMESTAMPTZ", "'2026-01-02 03:04:05.678901+05:30'",
                     "2026-01-01T21:34:05.678901Z"),
-    "timestamptz_bc": ("TIMESTAMPTZ", "'0044-03-15 00:00:00+00 BC'", "-0043-03-15T00:00:00Z"),
-    "timestamptz_late": ("TIMESTAMPTZ", "'12345-01-01 00:00:00+00'", "+12345-01-01T00:00:00Z"),
+    "timestamptz_bc": ("TIMESTAMPTZ", "'0044-03-15 00:00:00+00 BC'",
+                       "-0043-03-15T00:00:00.000000Z"),
+    "timestamptz_late": ("TIMESTAMPTZ", "'12345-01-01 00:00:00+00'",
+                         "+12345-01-01T00:00:00.000000Z"),
     "timestamptz_inf": ("TIMESTAMPTZ", "'-infinity'", "-infinity"),
     "timetz": ("TIMETZ", "'01:02:03.5+05:30'", "19:32:03.5Z"),
     "numeric": ("NUMERIC(38,10)", "'-0.0000000001'", Decimal("-1E-10")),

@@ -35,7 +35,7 @@ def held_value(kind: str, value: Any, *, is_exact: bool, is_document: bool) -> A
         case "BYTEA":
             return base64.b64encode(value).decode() if is_document else value
         case "TIMESTAMPTZ":
-            return f"{_iso_text(value)}Z"
+            return f"{value.isoformat('T', 'microseconds')}Z"
         case "DATE" | "TIME" | "TIMESTAMP" if is_exact:
             return f"{_iso_text(value)}Z"
         case "DATE" | "TIME" | "TIMESTAMP":
