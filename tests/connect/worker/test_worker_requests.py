@@ -130,6 +130,7 @@ def test_a_worker_that_has_not_read_its_topic_says_so(
     eventually(
         lambda: ask(workers[0], "PUT", "/connectors/kept/config", config).status in (200, 201)
     )
+    eventually(lambda: ask(workers[0], "GET", "/connectors/kept/status").status == 200)
     known = set(ask(workers[0], "GET", "/connectors").body)
     another = ConnectWorker(workers[0].folder, workers[0].settings, name="another")
     try:

@@ -186,7 +186,6 @@ def test_what_cannot_be_used_is_refused_with_the_reason_and_changes_nothing(
     for settings, entity, reason in (
         (f"ssl.keystore.location={new}", "1", "only per-listener using the listener prefix"),
         (f"{KEYSTORE}={new}", "", "broker id must be specified"),
-        ("listener.name.sasl_ssl.ssl.client.auth=none", "1", "Cannot update these configs"),
         (f"listener.name.other.ssl.keystore.location={new}", "1", "no listener OTHER with TLS"),
         (f"{PREFIX}ssl.truststore.location={new}.none", "1", "No such file"),
     ):
