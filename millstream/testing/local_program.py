@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
 from typing import IO, Self
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from millstream.launch import program_command, program_environment
@@ -199,7 +200,9 @@ class LocalProgram(Block):
             try:
                 with urlopen(ready, timeout=ANSWER_TIMEOUT_SECONDS, context=own_server):
                     return
-            except OSError:
+            except OSError as error:
+                if isinstance(error, HTTPError):
+                    error.close()
                 if self._process.poll() is not None:
                     break
             time.sleep(LOOK_SECONDS)
