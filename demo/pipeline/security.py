@@ -8,7 +8,7 @@ the schema registry HTTPS to the same users.
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from common.credentials.access import VARIABLE, KafkaAccess, kafka_access
@@ -28,6 +28,8 @@ ADMIN, BROKER = "admin", "broker"
 DEMO, LOAD, MIRROR, REGISTRY = "demo", "load", "mirror", "registry"
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PASSWORD_BYTES = 18
+_RULES_SECONDS = 30.0
+_RULES_PAUSE_SECONDS = 0.05
 
 
 class DemoSecurity:
@@ -106,7 +108,7 @@ class DemoSecurity:
         wanted = {f"User:{program}": rights for program, rights in programs().items()}
         await asyncio.to_thread(grant, admin, wanted)
         display.say("access rules of the cluster:")
-        for principal, text in await asyncio.to_thread(rules, admin):
+        for principal, text in await _rules_of(admin, wanted.keys()):
             display.say(f"  {principal:20} {text}")
 
     def _file(self, user: str) -> Path:
@@ -123,3 +125,16 @@ class DemoSecurity:
             "basic.auth.credentials.source": "USER_INFO",
             "basic.auth.user.info": f"{user}:{self._passwords[user]}",
         }
+
+
+async def _rules_of(admin: KafkaAccess, principals: Collection[str]) -> list[tuple[str, str]]:
+    """Return the rules when the broker that is asked knows those of all principals.
+
+    It may have read the metadata log less far than the controller. Raise TimeoutError.
+    """
+    async with asyncio.timeout(_RULES_SECONDS):
+        while True:
+            found = await asyncio.to_thread(rules, admin)
+            if {principal for principal, _ in found}.issuperset(principals):
+                return found
+            await asyncio.sleep(_RULES_PAUSE_SECONDS)

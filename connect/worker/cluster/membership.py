@@ -175,7 +175,9 @@ class Membership:
     async def _round(self) -> None:
         """Join, apply the assignment, and stay until there is a reason to join again."""
         self._rejoin.clear()
-        offset = await self._shell.catch_up()
+        # Without a broker the topic is waited for; the session of this worker ends meanwhile.
+        async with asyncio.timeout(self._session_left_seconds()):
+            offset = await self._shell.catch_up()
         joined = await self._client.join(lambda: self._metadata(offset))
         self._heard_ms = now_ms()
         self._protocol = joined.protocol
@@ -188,6 +190,13 @@ class Membership:
         if await self._shell.catch_up() < assignment.config_offset:
             raise ConnectException("the leader knows of configurations that are not to be read")
         await self._take(assignment, joined)
+
+    def _session_left_seconds(self) -> float | None:
+        """Return how long what this worker runs is still its own; None if it runs nothing."""
+        if self._current is None:
+            return None
+        left_ms: int = self._settings["session.timeout.ms"] - (now_ms() - self._heard_ms)
+        return max(0, left_ms + 1) / 1000
 
     def _metadata(self, offset: int) -> Mapping[str, bytes]:
         said = Metadata(self._url, offset, self._current)
