@@ -132,7 +132,9 @@ class Membership:
         """Prepare to join again after a failure."""
         code = error.code if isinstance(error, KafkaError) else None
         if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
-            # A member joined or left during this rebalance: there is another one.
+            # A member joined or left during this rebalance: there is another one. The coordinator
+            # answers so only to its members, however long it let them wait.
+            self._heard_ms = now_ms()
             return
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             log.warning("worker was expelled from its group error=%r", error)
