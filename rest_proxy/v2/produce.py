@@ -156,7 +156,9 @@ async def _encoded(kind: Format, schema: KnownSchema | None, data: Any, where: s
     except FormatError as error:
         if kind.has_schema:
             raise not_of_schema(f"{where}: {error}") from None
-        raise bad_payload(f"{where}: {error}") from None
+        if kind is Format.BINARY and isinstance(data, str):
+            raise RestError(422, f"{where}: {error}") from None
+        raise bad_request(f"{where}: {error}") from None
 
 
 async def _answered(

@@ -8,7 +8,7 @@ from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain, from_base64
 from rest_proxy.kafka.producer import Delivered, Record
 from rest_proxy.proxy import Proxy
-from rest_proxy.refusals import bad_payload, not_of_schema
+from rest_proxy.refusals import bad_payload, bad_request, not_of_schema
 from rest_proxy.schema_store import KnownSchema
 from rest_proxy.v2.consumers import parse_time
 from rest_proxy.web.bodies import objects_field, only, text_field, whole_field
@@ -86,7 +86,7 @@ def _headers(told: Json) -> list[tuple[str, bytes | None]]:
         try:
             found.append((name, None if value is None else from_base64(value)))
         except FormatError as error:
-            raise bad_payload(f"header {name[:50]!r}: {error}") from None
+            raise bad_request(f"header {name[:50]!r}: {error}") from None
     return found
 
 
@@ -108,7 +108,7 @@ async def _part(proxy: Proxy, topic: str, part: str, told: Any) -> tuple[bytes |
         body = None if data is None else await schema.encode(data)
     except FormatError as error:
         if kind is not None and not kind.has_schema:
-            raise bad_payload(f"{part}: {error}") from None
+            raise bad_request(f"{part}: {error}") from None
         raise not_of_schema(f"{part}: {error}") from None
     shown: Json = {"type": schema.kind.name}
     if schema.subject is not None:

@@ -173,6 +173,15 @@ def test_order_of_messages_stays_because_clients_count_them() -> None:
     assert one.canonical != other.canonical
 
 
+def test_text_has_messages_before_enumerations_and_options_by_name() -> None:
+    given = file(
+        'option java_package = "p"; option java_outer_classname = "O"; '
+        "enum E { A = 0; } message M {}"
+    )
+    assert given.canonical.index("java_outer_classname") < given.canonical.index("java_package")
+    assert given.canonical.index("message M") < given.canonical.index("enum E")
+
+
 def test_first_constant_of_an_enumeration_stays_the_default() -> None:
     assert file("enum E { B = 0; A = -1; C = 1; }").files[-1].enum_type[0].value[0].name == "B"
 
