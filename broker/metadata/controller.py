@@ -177,6 +177,10 @@ class Controller:
             return []
         return fence_broker(self._view, broker)
 
+    def expire_tokens(self, moment: Moment) -> list[Message]:
+        """Return the records that remove the expired tokens, before `tick` would."""
+        return [] if self._token_expiry is None else self._token_expiry.tick(moment)
+
     def next_deadline_ms(self) -> int:
         """Return when to call `tick`: NEVER_MS if the only broker is in this process."""
         deadline_ms = self._view.sessions.next_deadline_ms()

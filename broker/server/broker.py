@@ -82,14 +82,17 @@ class Broker:
         config: BrokerConfig,
         *,
         clock: Clock,
+        steady_clock: Clock,
         random_source: Random,
         log_directories: LogDirectories,
         quorum: Quorum,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """A test can move `clock`; what brokers do among themselves has the `steady_clock`."""
         self.config = config
         self.loop = loop
         self.clock = clock
+        self.steady_clock = steady_clock
         self.random = random_source
         self.log_directories = log_directories
         self.metadata = quorum
@@ -138,7 +141,7 @@ class Broker:
         self.peers = new_peers()
         self.verifier_peers = new_peers()
         self.persister_peers = new_peers()
-        self.share_state_calls = ShareStateCalls(loop, self.clock, quorum, self.peers)
+        self.share_state_calls = ShareStateCalls(loop, self.steady_clock, quorum, self.peers)
         self.end_offsets = EndOffsets(quorum, self.peers)
         self.groups = Groups(parts, config.group, random_source, self.share_state_calls)
         self.verifier = TransactionVerifier(
@@ -161,10 +164,9 @@ class Broker:
     def _make_shares(self, loop: asyncio.AbstractEventLoop) -> None:
         self.share_settings = ShareSettings(self.config.share_leader, self.metadata)
         self.share_admission = Admission(self.metadata, self.guard)
-        self.share_persister = StatePersister(self.clock, self.persister_peers)
+        self.share_persister = StatePersister(self.steady_clock, self.persister_peers)
         self.shares = SharePartitions(
             LedParts(
-                loop,
                 self.clock,
                 self.share_persister,
                 self.parked_share_fetches,
@@ -182,7 +184,7 @@ class Broker:
         self.own_settings = OwnSettings(self.settings, self.metadata, self.tls)
         self.waits = MetadataWaits(loop)
         self.departures = Departures(
-            self.clock, self.metadata, self.waits, self.config.session_timeout_ms
+            self.steady_clock, self.metadata, self.waits, self.config.session_timeout_ms
         )
         self.auto_topics = AutoTopics(
             self.config,
@@ -191,9 +193,9 @@ class Broker:
             self.waits,
             is_complete=lambda topic: self.partitions.is_complete(topic),
         )
-        self.internal_topics = InternalTopics(self.clock, self.ask)
+        self.internal_topics = InternalTopics(self.steady_clock, self.ask)
         self.lifecycle = Lifecycle(
-            loop, self.config, self.clock, self.metadata, self.ask, self.log_directories
+            loop, self.config, self.steady_clock, self.metadata, self.ask, self.log_directories
         )
         self.directory_assignments = DirectoryAssignments(
             loop,
@@ -232,21 +234,23 @@ class Broker:
         self.partitions = Partitions(
             self.config.node_id,
             self.metadata,
-            self.clock,
+            self.steady_clock,
             wake=self.parked_fetches.wake,
             on_flush_wanted=self.flusher.schedule,
             tells_followers_at_once=self.config.replication.selects_by_rack,
         )
         self.throttles = Throttles(self.config.node_id, self.config.replication, self.metadata)
-        self.led_logs = LedLogs(self.partitions, self.clock, self.failures, self.throttles.leader)
-        self.deleted_files = DeletedFiles(loop, self.log_directories, self.clock)
+        self.led_logs = LedLogs(
+            self.partitions, self.steady_clock, self.failures, self.throttles.leader
+        )
+        self.deleted_files = DeletedFiles(self.log_directories, self.clock)
         self.replicas = Replicas(
             loop,
             self.settings,
             self.metadata,
             self.partitions,
             self.log_directories,
-            self.clock,
+            self.steady_clock,
             on_deleted=self.deleted_files.remove_due,
             on_failure=self.failures.on_failure,
         )
@@ -256,7 +260,7 @@ class Broker:
     def _make_replication(self, loop: asyncio.AbstractEventLoop) -> None:
         self.isr_requests = IsrRequests(
             loop,
-            self.clock,
+            self.steady_clock,
             self.partitions,
             self.ask,
             self.metrics,
@@ -264,7 +268,7 @@ class Broker:
         )
         parts = FetcherParts(
             loop,
-            self.clock,
+            self.steady_clock,
             self.config.replication,
             client_settings(self.config, self.config.security.to_brokers, self.tls.of(TO_BROKERS)),
             self.config.node_id,
@@ -289,11 +293,11 @@ class Broker:
 
     def _make_background_work(self, loop: asyncio.AbstractEventLoop) -> None:
         self.housekeeping = Housekeeping(
-            loop, self.config, self.clock, self.log_directories, self.deleted_files
+            self.config, self.clock, self.log_directories, self.deleted_files
         )
         self.mover = Mover(
             loop,
-            self.clock,
+            self.steady_clock,
             self.log_directories,
             self.failures,
             self.throttles.moves,

@@ -4,16 +4,30 @@ Everything else takes `now_ms` (monotonic), `timestamp_ms` (wall time) or a `ran
 argument, so that the simulator can supply its own.
 """
 
+import asyncio
 import random
 import time
 import uuid
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 Random = random.Random
 
 
+class Timer(Protocol):
+    """A call that is yet to come."""
+
+    def cancel(self) -> None:
+        """Do not call; nothing happens if the call has been made."""
+        ...
+
+
 class Clock(Protocol):
-    """The current time on two clocks: one for deadlines and one for timestamps."""
+    """The current time on two clocks, one for deadlines and one for timestamps, and its timers.
+
+    `call_later` is for what a client's time-outs and stored times depend on: a test can move it
+    (`MovableClock`). What waits for a socket or another node is a timer of the loop.
+    """
 
     def now_ms(self) -> int:
         """Monotonic milliseconds, for deadlines."""
@@ -21,6 +35,10 @@ class Clock(Protocol):
 
     def timestamp_ms(self) -> int:
         """Wall-clock milliseconds since 1970 UTC, for timestamps that are stored."""
+        ...
+
+    def call_later(self, delay_ms: float, callback: Callable[..., None], *arguments: Any) -> Timer:
+        """Call from the running loop after a delay on the monotonic clock."""
         ...
 
 
@@ -36,6 +54,116 @@ class SystemClock:
     def timestamp_ms(self) -> int:
         """Wall-clock milliseconds since 1970 UTC."""
         return time.time_ns() // 1_000_000
+
+    def call_later(self, delay_ms: float, callback: Callable[..., None], *arguments: Any) -> Timer:
+        """Set a timer of the running loop."""
+        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback, *arguments)
+
+
+MAX_AHEAD_MS = 100 * 366 * 24 * 3_600_000
+"""A hundred years: no timestamp of a record or of a token overflows."""
+
+
+class MovableClock(SystemClock):
+    """The clock of a broker under test: it runs like the real one, and can be moved forward.
+
+    Invariant: `_timers` has every timer whose call is yet to come, in the order of their making.
+    """
+
+    __slots__ = ("_timers", "ahead_ms", "on_moved")
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+        """How far it is ahead of the real clock."""
+        self.on_moved: Callable[[], None] = lambda: None
+        """Called after each move, for work that is due by timestamps alone."""
+        self._timers: dict[_MovableTimer, None] = {}
+
+    def now_ms(self) -> int:
+        """Monotonic milliseconds, moved."""
+        return time.monotonic_ns() // 1_000_000 + self.ahead_ms
+
+    def timestamp_ms(self) -> int:
+        """Wall-clock milliseconds since 1970 UTC, moved."""
+        return time.time_ns() // 1_000_000 + self.ahead_ms
+
+    def call_later(self, delay_ms: float, callback: Callable[..., None], *arguments: Any) -> Timer:
+        """Set a timer that a move makes due."""
+        timer = _MovableTimer(self._timers, self.now_ms() + delay_ms, callback, arguments)
+        timer.set(delay_ms)
+        return timer
+
+    def advance(self, ms: int) -> None:
+        """Move both times forward; what is due is called in the next turn of the loop, in order.
+
+        Raises ValueError for a time that is negative, or more than a hundred years in all.
+        """
+        if not 0 <= ms <= MAX_AHEAD_MS - self.ahead_ms:
+            raise ValueError(f"the clock cannot be moved by {ms} ms")
+        self.ahead_ms += ms
+        now_ms = self.now_ms()
+        for timer in sorted(self._timers, key=lambda each: each.due_ms):
+            timer.set(timer.due_ms - now_ms)
+        self.on_moved()
+
+
+class _MovableTimer:
+    """A timer of a `MovableClock`."""
+
+    __slots__ = ("_arguments", "_callback", "_handle", "_timers", "due_ms")
+
+    def __init__(
+        self,
+        timers: "dict[_MovableTimer, None]",
+        due_ms: float,
+        callback: Callable[..., None],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self._timers = timers
+        self.due_ms = due_ms
+        self._callback = callback
+        self._arguments = arguments
+        self._handle: asyncio.Handle | None = None
+        timers[self] = None
+
+    def set(self, delay_ms: float) -> None:
+        """Be due after this real time, and not at the time before."""
+        if self._handle is not None:
+            self._handle.cancel()
+        loop = asyncio.get_running_loop()
+        # The loop calls in the order of these calls; of timers with one time it knows no order.
+        self._handle = (
+            loop.call_soon(self._call)
+            if delay_ms <= 0
+            else loop.call_later(delay_ms / 1000, self._call)
+        )
+
+    def _call(self) -> None:
+        self._timers.pop(self, None)
+        self._callback(*self._arguments)
+
+    def cancel(self) -> None:
+        """Do not call."""
+        self._timers.pop(self, None)
+        if self._handle is not None:
+            self._handle.cancel()
+
+
+class SteadyClock(SystemClock):
+    """The clock of what nodes do among themselves while a test moves the time of their clients.
+
+    Its timestamps are moved, but no deadline is: heartbeats, elections and replication go on, as
+    they would have gone on in the time that is skipped.
+    """
+
+    __slots__ = ("_moved",)
+
+    def __init__(self, moved: Clock) -> None:
+        self._moved = moved
+
+    def timestamp_ms(self) -> int:
+        """Wall-clock milliseconds since 1970 UTC, moved."""
+        return self._moved.timestamp_ms()
 
 
 monotonic_seconds = time.monotonic

@@ -23,6 +23,8 @@ from broker.server.apis import make_handler, make_holding_fetch
 from broker.server.broker import Broker
 from broker.server.clock import (
     Clock,
+    MovableClock,
+    SteadyClock,
     SystemClock,
     monotonic_seconds,
     random_uuid,
@@ -82,10 +84,15 @@ class Node:
         *,
         cluster_id: str | None,
         controllers: tuple[InitialController, ...] = (),
+        movable_clock: MovableClock | None = None,
     ) -> None:
+        """With `movable_clock` a test can move the time of clients."""
         self._config = config
         self._wanted_cluster_id = cluster_id
         self._initial_controllers = controllers
+        self._movable_clock = movable_clock
+        self._clock: Clock = movable_clock or SystemClock()
+        self._steady_clock = SteadyClock(movable_clock) if movable_clock else self._clock
         self._http = SmallServer(
             self._page, site_guard=own_site(config), security=config.http_security
         )
@@ -104,13 +111,14 @@ class Node:
         Raises OSError or KafkaError when the node cannot start.
         """
         loop = asyncio.get_running_loop()
-        clock = SystemClock()
         check_formatted(self._config, RealStorage())
-        directories = self._directories = self._open_directories(clock)
-        quorum = self._quorum = self._open_quorum(directories, clock, loop)
+        directories = self._directories = self._open_directories()
+        quorum = self._quorum = self._open_quorum(directories, loop)
         quorum.on_fatal = stop.fail
+        if self._movable_clock is not None:
+            self._movable_clock.on_moved = quorum.on_moved_time
         if self._config.is_broker:
-            self._broker = self._make_broker(quorum, directories, clock, loop)
+            self._broker = self._make_broker(quorum, directories, loop)
             self._broker.on_fatal = stop.fail
             self._broker.spared = self._collector.spared
         else:
@@ -174,7 +182,7 @@ class Node:
         if self._broker is not None:
             self._broker.start_background(tasks)
 
-    def _open_directories(self, clock: Clock) -> LogDirectories:
+    def _open_directories(self) -> LogDirectories:
         storage, config = RealStorage(), self._config
         paths = config.log_dirs if config.is_broker else ()
         paths = tuple(dict.fromkeys((*paths, config.metadata_log_dir)))
@@ -189,20 +197,18 @@ class Node:
             verifies_transactions=config.verifies_transactions,
         )
         directories = LogDirectories(storage, paths, settings)
-        progress = RecoveryProgress(clock)
-        directories.open(clock.timestamp_ms(), progress.on_progress)
+        progress = RecoveryProgress(self._steady_clock)
+        directories.open(self._clock.timestamp_ms(), progress.on_progress)
         progress.finish()
         self.cluster_id = settings.cluster_id
         return directories
 
-    def _open_quorum(
-        self, directories: LogDirectories, clock: Clock, loop: asyncio.AbstractEventLoop
-    ) -> Quorum:
+    def _open_quorum(self, directories: LogDirectories, loop: asyncio.AbstractEventLoop) -> Quorum:
         metadata = directories.get(METADATA_PARTITION) or directories.create(
             METADATA_PARTITION,
             METADATA_TOPIC_ID,
             metadata_log_config(),
-            clock.timestamp_ms(),
+            self._clock.timestamp_ms(),
             self._config.metadata_log_dir,
         )
         directory = directories.directory_of(METADATA_PARTITION)
@@ -217,7 +223,7 @@ class Node:
                 directory_id,
                 self._initial_voters(metadata),
             ),
-            clock=clock,
+            clock=self._steady_clock,
             random_source=system_random(),
             loop=loop,
         )
@@ -232,12 +238,12 @@ class Node:
         self,
         quorum: Quorum,
         directories: LogDirectories,
-        clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> Broker:
         broker = Broker(
             self._config,
-            clock=clock,
+            clock=self._clock,
+            steady_clock=self._steady_clock,
             random_source=system_random(),
             log_directories=directories,
             quorum=quorum,
@@ -265,6 +271,7 @@ class Node:
                     dispatcher,
                     lambda: quorum.image,
                     quorum.tls.of(endpoint.name),
+                    self._clock,
                 ),
                 counts=broker.listeners.counts,
                 rates=broker.quotas.at(endpoint.name),

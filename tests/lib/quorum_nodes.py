@@ -76,6 +76,9 @@ class TopicNames:
         self.lost.append(broker_id)
         return []
 
+    def expire_tokens(self, moment: Moment) -> list[Message]:
+        return []
+
 
 TOPIC_NAMES = ControllerRules(TopicNames, refuse)
 

@@ -186,7 +186,9 @@ class ServedReplica:
         self.image = MetadataImage()
         metadata: Any = SimpleNamespace(image=self.image)
         clock: Any = SimpleNamespace(
-            timestamp_ms=lambda: NOW_MS, now_ms=lambda: int(self.loop.now_ms)
+            timestamp_ms=lambda: NOW_MS,
+            now_ms=lambda: int(self.loop.now_ms),
+            call_later=lambda delay_ms, *call: self.loop.call_later(delay_ms / 1000, *call),
         )
         of_directories = DirectorySettings(
             "cluster", node_id, lambda topic: LogConfig(), lambda: b"directory-id-one"

@@ -50,3 +50,6 @@ class VirtualClock:
 
     def timestamp_ms(self) -> int:
         return EPOCH_MS + self._scheduler.now_ms
+
+    def call_later(self, delay_ms: float, call: Callable[..., None], *arguments: Any) -> Any:
+        return VirtualLoop(self._scheduler).call_later(delay_ms / 1000, call, *arguments)

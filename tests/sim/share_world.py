@@ -135,7 +135,6 @@ class ShareWorld:
             RETRY_MS,
         )
         return LedParts(
-            loop,
             clock,
             persister,
             self.waiting.parked,

@@ -40,7 +40,7 @@ from broker.records.build import build_batch
 from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
 from broker.records.header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from broker.server.clock import Clock
+from broker.server.clock import Clock, Timer
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
@@ -154,7 +154,7 @@ class Shards(Generic[ShardT]):
         """Shards of this broker whose log cannot be read; their keys have no coordinator."""
         # The time of each timer is kept here: a uvloop handle does not know its time if that has
         # already passed.
-        self._timers: dict[int, tuple[float, asyncio.Handle]] = {}
+        self._timers: dict[int, tuple[int, Timer]] = {}
         self._due: dict[int, None] = {}
         """Shards whose deadline has come, in order: one runs in each turn of the loop."""
         self._gone: list[ShardT] = []
@@ -424,12 +424,13 @@ class Shards(Generic[ShardT]):
                 running[1].cancel()
                 del self._timers[number]
             return
-        when = self._loop.time() + max(0, deadline_ms - self._clock.now_ms()) / 1000
         if running is not None:
-            if running[0] <= when:
+            if running[0] <= deadline_ms:
                 return
             running[1].cancel()
-        self._timers[number] = when, self._loop.call_at(when, self._on_deadline, number)
+        delay_ms = max(0, deadline_ms - self._clock.now_ms())
+        timer = self._clock.call_later(delay_ms, self._on_deadline, number)
+        self._timers[number] = deadline_ms, timer
 
     def _on_deadline(self, number: int) -> None:
         del self._timers[number]

@@ -24,7 +24,7 @@ from broker.security.plain import PlainServer
 from broker.security.principal import ANONYMOUS, USER, principal_of_subject
 from broker.security.sasl_session import MechanismServer, SaslSession
 from broker.security.scram import ScramServer, TokenLogin
-from broker.server.clock import SystemClock, random_uuid
+from broker.server.clock import Clock, random_uuid
 from broker.server.login.certificate_names import subject_text
 from broker.server.login.issuer_keys import IssuerKeys
 from broker.server.login.kerberos import KerberosAcceptor
@@ -52,6 +52,7 @@ class ClientAcceptor:
         sink: FrameSink,
         image: Callable[[], MetadataImage],
         tls: TlsContexts | None,
+        clock: Clock,
     ) -> None:
         """Read the keytab of Kerberos; raises KafkaError(INVALID_CONFIG)."""
         self._config = config
@@ -61,7 +62,7 @@ class ClientAcceptor:
         self._loop: asyncio.AbstractEventLoop = shared.turns.loop
         self._sink = sink
         self._image = image
-        self._clock = SystemClock()
+        self._clock = clock
         secret_key = config.security.tokens.secret_key
         self._token_credentials = TokenCredentials(secret_key) if secret_key else None
         self._spare_secret = token_bytes(SECRET_BYTES)

@@ -111,7 +111,7 @@ class Quorum:
         self.tls = NodeTls(config.security, monotonic_seconds)
         """The keys and certificates of the whole node: the quorum is the first to connect."""
         settings = _to_controllers(config, self.tls)
-        self._listeners = ControllerListeners(loop, config, lambda: self.image, self.tls)
+        self._listeners = ControllerListeners(loop, config, lambda: self.image, self.tls, clock)
         self._listeners.bind()
         self.machine = MetadataMachine()
         self._directory = directory
@@ -333,6 +333,10 @@ class Quorum:
                 answered.when_done(lambda: on_response(answered.value))
         else:
             self._leadership.submit(request, api_version, on_response)
+
+    def on_moved_time(self) -> None:
+        """Do what is due by timestamps alone, after the clock has been moved."""
+        self._leadership.expire_tokens()
 
     def _on_timer(self) -> None:
         self._timer, self._timer_ms = None, NEVER_MS

@@ -10,7 +10,6 @@ the changes that come meanwhile are written together with the next one. After it
 were begun are still written: the coordinator refuses those of a leader that was replaced.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 from broker.coordinator.share_state.state import SharePartitionKey
 from broker.metadata.share_reset import Reset
-from broker.server.clock import Clock
+from broker.server.clock import Clock, Timer
 from broker.server.network.later import Later, happened
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.partitions import Partition
@@ -56,7 +55,6 @@ class LedState(Enum):
 class LedParts(NamedTuple):
     """The objects that a led share-partition works with."""
 
-    loop: asyncio.AbstractEventLoop
     clock: Clock
     persister: StatePersister
     parked_fetches: ParkedFetches
@@ -116,7 +114,7 @@ class LedSharePartition:
         self.on_idle: list[Callable[[], None]] = []
         self._pending: list[_Pending] = []
         self._writing: list[_Pending] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._timer_ms = NO_DEADLINE
 
     @property
@@ -290,7 +288,7 @@ class LedSharePartition:
             self._timer.cancel()
         self._timer_ms = deadline_ms
         delay_ms = max(0, deadline_ms - self._parts.clock.now_ms())
-        self._timer = self._parts.loop.call_later(delay_ms / 1000, self._on_timer)
+        self._timer = self._parts.clock.call_later(delay_ms, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer, self._timer_ms = None, NO_DEADLINE

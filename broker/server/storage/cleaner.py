@@ -23,7 +23,7 @@ from broker.log.cleaner.run import (
 from broker.log.cleaner.schedule import DirtyLog, choose_dirtiest
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
-from broker.server.clock import Clock
+from broker.server.clock import Clock, Timer
 from broker.server.storage.failures import StorageFailures
 from broker.server.storage.housekeeping import DeletedFiles
 
@@ -54,14 +54,14 @@ class Cleaner:
         self._busy: set[TopicPartition] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._stopping = threading.Event()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._throttle = Throttle(clock, self._stopping, config.io_max_bytes_per_second)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start to look for dirty logs every `log.cleaner.backoff.ms`."""
         self._tasks = tasks
         if self._config.is_enabled:
-            self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
+            self._timer = self._clock.call_later(self._config.backoff_ms, self._look)
 
     def change(self, config: CleanerConfig) -> None:
         """Set new settings; the rounds under way keep the old ones."""
@@ -83,7 +83,7 @@ class Cleaner:
 
     def _look(self) -> None:
         self._begin_rounds()
-        self._timer = self._loop.call_later(self._config.backoff_ms / 1000, self._look)
+        self._timer = self._clock.call_later(self._config.backoff_ms, self._look)
 
     def _begin_rounds(self) -> None:
         timestamp_ms = self._clock.timestamp_ms()

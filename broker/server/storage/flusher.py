@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from broker.log.local_log import LocalLog
 from broker.log.log_directories import LogDirectories
-from broker.server.clock import Clock
+from broker.server.clock import Clock, Timer
 from broker.server.storage.failures import StorageFailures
 
 
@@ -30,8 +30,8 @@ class Flusher:
         self._failures = failures
         self._tasks: asyncio.TaskGroup | None = None
         self._thread: ThreadPoolExecutor | None = None
-        # Kept with its time: a uvloop handle does not know its time if that has already passed.
-        self._timer: tuple[float, asyncio.Handle] | None = None
+        self._timer: tuple[int, Timer] | None = None
+        """The timestamp of the next flush, and its timer."""
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start to flush the logs that are due."""
@@ -51,12 +51,12 @@ class Flusher:
         due_ms = self._log_directories.next_flush_ms()
         if due_ms is None or self._tasks is None:
             return
-        when = self._loop.time() + (due_ms - self._clock.timestamp_ms()) / 1000
         if self._timer is not None:
-            if self._timer[0] <= when:
+            if self._timer[0] <= due_ms:
                 return
             self._timer[1].cancel()
-        self._timer = when, self._loop.call_at(when, self._flush_due)
+        delay_ms = max(0, due_ms - self._clock.timestamp_ms())
+        self._timer = due_ms, self._clock.call_later(delay_ms, self._flush_due)
 
     def _flush_due(self) -> None:
         self._timer = None

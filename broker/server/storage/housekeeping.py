@@ -6,13 +6,12 @@ nothing between two rounds.
 `DeletedFiles` removes the files of deleted segments and partitions after `file.delete.delay.ms`.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 
 from broker.config.broker_config import BrokerConfig
 from broker.log.log_directories import LogDirectories
-from broker.server.clock import Clock
+from broker.server.clock import Clock, Timer
 
 log = logging.getLogger("millstream.housekeeping")
 
@@ -27,13 +26,10 @@ thousand may be due at the same time."""
 class DeletedFiles:
     """Owns the timer of the next removal."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, log_directories: LogDirectories, clock: Clock
-    ) -> None:
-        self._loop = loop
+    def __init__(self, log_directories: LogDirectories, clock: Clock) -> None:
         self._log_directories = log_directories
         self._clock = clock
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     def remove_due(self) -> None:
         """Remove some of the paths that are due, and set the timer for the next."""
@@ -41,8 +37,8 @@ class DeletedFiles:
         self.stop()
         due_ms = self._log_directories.next_removal_ms()
         if due_ms is not None:
-            seconds = max(0, due_ms - self._clock.timestamp_ms()) / 1000
-            self._timer = self._loop.call_later(seconds, self.remove_due)
+            delay_ms = max(0, due_ms - self._clock.timestamp_ms())
+            self._timer = self._clock.call_later(delay_ms, self.remove_due)
 
     def stop(self) -> None:
         """Stop the timer; the next start of the node removes the rest."""
@@ -56,18 +52,16 @@ class Housekeeping:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         config: BrokerConfig,
         clock: Clock,
         log_directories: LogDirectories,
         deleted_files: DeletedFiles,
     ) -> None:
-        self._loop = loop
         self._config = config
         self._clock = clock
         self._log_directories = log_directories
         self._deleted_files = deleted_files
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, Timer] = {}
 
     def start(self) -> None:
         """Begin the periodic work on the logs."""
@@ -92,9 +86,9 @@ class Housekeeping:
                 work()
             except OSError as error:
                 log.error("housekeeping failed work=%s error=%s", name, error)
-            self._timers[name] = self._loop.call_later(interval_ms / 1000, run)
+            self._timers[name] = self._clock.call_later(interval_ms, run)
 
-        self._timers[name] = self._loop.call_later(interval_ms / 1000, run)
+        self._timers[name] = self._clock.call_later(interval_ms, run)
 
     def _apply_retention(self) -> None:
         self._log_directories.delete_old_segments(self._clock.timestamp_ms())

@@ -33,6 +33,7 @@ def broker() -> Iterator[Broker]:
     yield Broker(
         BrokerConfig.from_settings({"node.id": "1"}),
         clock=SystemClock(),
+        steady_clock=SystemClock(),
         random_source=system_random(),
         log_directories=directories,
         quorum=surroundings,

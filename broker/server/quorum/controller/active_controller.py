@@ -50,6 +50,9 @@ class ControllerLike(Protocol):
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
         """Handle the end of a broker's process."""
 
+    def expire_tokens(self, moment: Moment) -> list[Message]:
+        """Remove the tokens whose time is over."""
+
 
 class Shell(NamedTuple):
     """The functions of the node that the controller needs."""
@@ -118,6 +121,10 @@ class ActiveController:
             return self._controller.lose_broker(broker_id, moment)
 
         self._queue.append(_Operation(decide, _nobody, _no_answer))
+
+    def expire_tokens(self) -> None:
+        """Queue the removal of expired tokens, which is not due by itself yet."""
+        self._queue.append(_Operation(self._controller.expire_tokens, _nobody, _no_answer))
 
     def advance(self, applied_offset: int, now_ms: int) -> None:
         """Answer committed requests, and decide on others until records have to be committed."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.metadata.image import MetadataImage
 from broker.quotas.connection_counts import ConnectionCounts
-from broker.server.clock import monotonic_seconds
+from broker.server.clock import Clock, monotonic_seconds
 from broker.server.login.node_tls import NodeTls
 from broker.server.network.accept_client import ClientAcceptor
 from broker.server.network.connection import Connection, FrameSink
@@ -27,9 +27,11 @@ class ControllerListeners:
         config: BrokerConfig,
         image: Callable[[], MetadataImage],
         tls: NodeTls,
+        clock: Clock,
     ) -> None:
         self._image = image
         self._tls = tls
+        self._clock = clock
         self._loop = loop
         self._config = config
         self.sink: FrameSink | None = None
@@ -60,6 +62,7 @@ class ControllerListeners:
                 self,
                 self._image,
                 self._tls.of(endpoint.name),
+                self._clock,
             ),
             counts=self._counts,
         )

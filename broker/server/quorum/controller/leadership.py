@@ -154,6 +154,14 @@ class Leadership:
             self._active.lose_broker(broker_id)
             self._pump()
 
+    # --- time ---
+
+    def expire_tokens(self) -> None:
+        """Remove expired tokens if this node leads: the time has been moved."""
+        if self._active is not None:
+            self._active.expire_tokens()
+            self._pump()
+
     # --- what the active controller needs ---
 
     def _moment(self) -> Moment:

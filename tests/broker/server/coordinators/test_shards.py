@@ -36,6 +36,12 @@ class Shard:
 
 
 class Clock:
+    def __init__(self, loop):
+        self._loop = loop
+
+    def call_later(self, delay_ms, callback, *arguments):
+        return self._loop.call_later(delay_ms / 1000, callback, *arguments)
+
     def now_ms(self):
         return 1_000
 
@@ -97,7 +103,7 @@ def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
         spared.append(len(loaded) - before)
 
     of_numbers = ShardKind(TOPIC, lambda: next(numbers), refuse, commit_timeout_ms=1, load=load)
-    shards = Shards(ShardParts(loop, Clock(), None, partitions, spare), of_numbers)
+    shards = Shards(ShardParts(loop, Clock(loop), None, partitions, spare), of_numbers)
     shards.follow_partitions()
     assert loaded == [0, 0]
     shards.follow_partitions()
@@ -116,7 +122,7 @@ def test_shards_are_loaded_one_after_another_for_a_few_ms_a_turn():
 def test_shards_whose_partitions_go_are_freed_one_a_turn():
     loop = Loop()
     partitions = SimpleNamespace(topic=lambda name: [])
-    shards = Shards(ShardParts(loop, Clock(), None, partitions), kind())
+    shards = Shards(ShardParts(loop, Clock(loop), None, partitions), kind())
     for number in range(3):
         shards._shards[number] = Shard(deadline_ms=None)
         shards._commits[number] = ShardCommits(
@@ -136,7 +142,7 @@ def test_shards_whose_partitions_go_are_freed_one_a_turn():
 def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
     loop = new_loop()
     try:
-        shards = Shards(ShardParts(loop, Clock(), None, None), kind())
+        shards = Shards(ShardParts(loop, Clock(loop), None, None), kind())
         shard = shards._shards[0] = Shard(deadline_ms=1_000)
         shards._commits[0] = ShardCommits(loop, None, 1, Outlets(None, None, None), on_awaited=None)
         shards._run(0, Output())
@@ -152,7 +158,7 @@ def test_a_deadline_that_has_come_already_can_be_looked_at_again(new_loop):
 def test_deadlines_that_have_come_together_take_one_turn_of_the_loop_each():
     loop = asyncio.new_event_loop()
     try:
-        shards = Shards(ShardParts(loop, Clock(), None, None), kind())
+        shards = Shards(ShardParts(loop, Clock(loop), None, None), kind())
         for number in range(3):
             shards._shards[number] = Shard(deadline_ms=1_000)
             shards._commits[number] = ShardCommits(

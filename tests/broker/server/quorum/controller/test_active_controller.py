@@ -48,6 +48,9 @@ class Rules:
     def lose_broker(self, broker_id: int, moment: Moment) -> list[Message]:
         return []
 
+    def expire_tokens(self, moment: Moment) -> list[Message]:
+        return []
+
 
 class Node:
     """What surrounds it: a log, a loop, and what was answered."""
