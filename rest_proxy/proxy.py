@@ -48,14 +48,12 @@ class Proxy:
         }
         if producer["acks"] not in ("all", "-1"):
             producer["enable.idempotence"] = "false"
+        for_admin = {"client_id": told["client.id"], **clients.of["admin"]}
+        own = (told["bootstrap.servers"], security, for_admin.pop("client_id"))
         return cls(
             settings,
-            Brokers(
-                told["bootstrap.servers"],
-                security,
-                clients.of["admin"].get("client.id", told["client.id"]),
-            ),
-            Admin({**told, **clients.of["admin"]}),
+            Brokers(*own),
+            Admin(*own, **for_admin),
             Sender({**told, **clients.of["producer"], **producer}),
             SchemaStore(settings["schema.registry.url"], now_seconds, settings.registry),
             Instances(
@@ -70,6 +68,7 @@ class Proxy:
         # At the same time, because each may wait for a broker that is gone.
         await asyncio.gather(self.instances.close(), self.sender.close())
         await self.schemas.close()
+        await self.admin.close()
         await self.brokers.close()
 
     def base_url(self, request: web.Request) -> str:

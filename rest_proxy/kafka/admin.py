@@ -1,39 +1,66 @@
-"""librdkafka's admin client for an event loop; it is made for the first request."""
+"""The admin client for an event loop: its requests block, so each is made on a thread.
+
+A thread has a client of its own, whose connections it keeps. There are few threads, and a call that
+waits for one ends in time like every other.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from importlib import import_module
-from typing import Any, Final
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
-from rest_proxy.kafka.errors import refusal_of, refusal_of_code
-from rest_proxy.kafka.waiting import KAFKA_SECONDS
-from rest_proxy.refusals import bad_request
+import confluent_kafka
 
-_QUIET: Final = {"log_level": 2}
-"""Every error of a connection is also the answer to a call, so it is not logged by the library."""
+from common.credentials.connecting import Security
+from common.kafka.acls import Acl, AclFilter
+from common.kafka.admin import acls, groups, topics
+from common.kafka.admin.client import ERROR_TEXTS, AdminClient, NoAnswerError
+from common.kafka.admin.groups import GroupDescription
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.client.exchange import parse_addresses
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.wire import EncodeError
+from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, refusal_of_code
+from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
+from rest_proxy.refusals import RestError, bad_request
 
-_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+_THREADS: Final = 4
+_MAX_PARTITIONS: Final = 100_000
+"""Of one topic. More would keep a cluster busy for hours."""
+_MAX_REPLICAS: Final = 10_000
 
-
-def parts() -> Any:
-    """Return the library's module, which is loaded by the first call."""
-    return import_module("confluent_kafka.admin")
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
 class Admin:
-    """Owns the client. Every call raises RestError."""
+    """Owns the threads and their clients. Every call raises RestError."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self._made: Any | None = None
+    def __init__(
+        self, bootstrap_servers: str, security: Security, client_id: str, **told: Any
+    ) -> None:
+        """`told` are fields of `AdminSettings`."""
+        limit_ms = int(KAFKA_SECONDS * 1000)
+        self._settings = AdminSettings(
+            parse_addresses(bootstrap_servers, default_port=9092),
+            client_id=client_id,
+            # If one broker is silent, the next one can still answer.
+            request_timeout_ms=limit_ms // 2,
+            api_timeout_ms=limit_ms,
+            first_contact_timeout_ms=limit_ms,
+            security=security,
+            **told,
+        )
+        self._threads = ThreadPoolExecutor(_THREADS, "admin")
+        self._own = threading.local()
+        self._clients: list[AdminClient] = []
 
-    @property
-    def _client(self) -> Any:
-        if self._made is None:
-            self._made = parts().AdminClient({**ADMIN_SETTINGS, **self._settings, **_QUIET})
-        return self._made
+    async def close(self) -> None:
+        """Drop what waits for a thread, and disconnect."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for client in self._clients:
+            client.close()
 
     # --- topics ---
 
@@ -47,131 +74,117 @@ class Admin:
         configs: dict[str, str],
         validate_only: bool,
     ) -> None:
-        def ask() -> Any:
-            named: dict[str, Any] = {"config": configs}
-            if assignment is not None:
-                named |= {"num_partitions": len(assignment), "replica_assignment": assignment}
-            else:
-                # The brokers decide on values that are left out (KIP-464).
-                named["num_partitions"] = -1 if partitions is None else partitions
-                named["replication_factor"] = -1 if replication is None else replication
-            topic = parts().NewTopic(name, **named)
-            return self._client.create_topics(
-                [topic], validate_only=validate_only, request_timeout=KAFKA_SECONDS
-            )[name]
-
-        await _asked(ask)
+        """Create a topic. The brokers decide on numbers that are left out (KIP-464)."""
+        if (partitions or 0) > _MAX_PARTITIONS:
+            raise bad_request(
+                f"Invalid NewTopic({name}): num_partitions out of expected range "
+                f"1..{_MAX_PARTITIONS} or -1 for broker default"
+            )
+        if (replication or 0) > _MAX_REPLICAS:
+            raise bad_request(
+                f"Invalid NewTopic({name}): replication_factor out of expected range "
+                f"-1..{_MAX_REPLICAS}"
+            )
+        if assignment is not None and not all(assignment):
+            raise bad_request(
+                "replica_assignment must be a list of int lists with an outer size of "
+                "num_partitions"
+            )
+        await self._asked(
+            topics.create_topic,
+            name,
+            partition_count=-1 if partitions is None else partitions,
+            replication_factor=-1 if replication is None else replication,
+            assignment=assignment,
+            configs=configs,
+            validate_only=validate_only,
+        )
 
     async def create_partitions(self, name: str, total: int) -> None:
-        await _asked(
-            lambda: self._client.create_partitions(
-                [parts().NewPartitions(name, total)], request_timeout=KAFKA_SECONDS
-            )[name]
-        )
+        if not 1 <= total <= _MAX_PARTITIONS:
+            raise bad_request(
+                f"Invalid NewPartitions({name}): new_total_cnt out of expected range "
+                f"1..{_MAX_PARTITIONS}"
+            )
+        await self._asked(topics.create_partitions, {name: total})
 
     async def delete_topic(self, name: str) -> None:
-        await _asked(
-            lambda: self._client.delete_topics([name], request_timeout=KAFKA_SECONDS)[name]
-        )
+        await self._asked(topics.delete_topics, [name])
 
     async def authorized_operations(self, name: str) -> list[str]:
-        from confluent_kafka import TopicCollection
-
-        found = await _asked(
-            lambda: self._client.describe_topics(
-                TopicCollection([name]),
-                include_authorized_operations=True,
-                request_timeout=KAFKA_SECONDS,
-            )[name]
-        )
-        return [each.name for each in found.authorized_operations or ()]
+        return [each.name for each in await self._asked(topics.authorized_operations, name)]
 
     # --- groups ---
 
     async def group_ids(self) -> list[str]:
-        found = await _asked(
-            lambda: self._client.list_consumer_groups(request_timeout=KAFKA_SECONDS)
-        )
-        if not found.valid and found.errors:
-            raise refusal_of(found.errors[0])
-        return sorted(each.group_id for each in found.valid)
+        return [each.group_id for each in await self._asked(groups.list_consumer_groups)]
 
-    async def groups(self, group_ids: Sequence[str]) -> list[Any]:
-        """Return descriptions; an unknown group is dead."""
-        if not group_ids:
-            return []
-        try:
-            futures = self._client.describe_consumer_groups(
-                list(group_ids), request_timeout=KAFKA_SECONDS
-            )
-        except (ValueError, TypeError) as error:
-            raise bad_request(str(error)) from None
-        return [await _result(futures[each]) for each in group_ids]
+    async def groups(self, group_ids: Sequence[str]) -> list[GroupDescription]:
+        """Return descriptions; an unknown group is left out."""
+        described = await self._asked(groups.describe_consumer_groups, group_ids)
+        found = []
+        for each in group_ids:
+            outcome = described[each]
+            if isinstance(outcome, GroupDescription):
+                found.append(outcome)
+            elif outcome.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise _refusal(outcome)
+        return found
 
     async def delete_group(self, group_id: str) -> None:
-        await _asked(
-            lambda: self._client.delete_consumer_groups([group_id], request_timeout=KAFKA_SECONDS)[
-                group_id
-            ]
-        )
+        outcome = (await self._asked(groups.delete_groups, [group_id]))[group_id]
+        if outcome is not None:
+            raise _refusal(outcome)
 
     # --- access control lists ---
 
-    async def acls(self, wanted: Any) -> list[Any]:
-        found = await _asked(
-            lambda: self._client.describe_acls(wanted, request_timeout=KAFKA_SECONDS)
-        )
-        if not found:
-            await self._require_sight_of_acls()
-        return list(found)
+    async def acls(self, wanted: AclFilter) -> list[Acl]:
+        """Return the rules that match; a cluster without an authorizer has none."""
+        return await self._asked(_acls, wanted)
 
-    async def _require_sight_of_acls(self) -> None:
-        """Raise RestError unless the user may see rules.
+    async def create_acls(self, rules: Sequence[Acl]) -> None:
+        await self._asked(acls.create_acls, rules)
 
-        librdkafka shows the refusal of DescribeAcls as an empty list.
-        """
-        told = await _asked(
-            lambda: self._client.describe_cluster(
-                include_authorized_operations=True, request_timeout=KAFKA_SECONDS
-            )
-        )
-        # None for a user without any right on the cluster.
-        if parts().AclOperation.DESCRIBE not in (told.authorized_operations or ()):
-            raise refusal_of_code(_CLUSTER_AUTHORIZATION_FAILED)
+    async def delete_acls(self, wanted: AclFilter) -> list[Acl]:
+        return await self._asked(acls.delete_acls, [wanted])
 
-    async def create_acls(self, bindings: Sequence[Any]) -> None:
+    # --- threads ---
+
+    async def _asked(
+        self,
+        ask: Callable[Concatenate[AdminClient, Given], Answer],
+        *arguments: Given.args,
+        **named: Given.kwargs,
+    ) -> Answer:
+        def on_thread() -> Answer:
+            if not hasattr(self._own, "client"):
+                self._own.client = AdminClient(self._settings)
+                self._clients.append(self._own.client)
+            return ask(self._own.client, *arguments, **named)
+
         try:
-            futures = self._client.create_acls(list(bindings), request_timeout=KAFKA_SECONDS)
-        except (ValueError, TypeError) as error:
+            async with bounded():
+                return await asyncio.get_running_loop().run_in_executor(self._threads, on_thread)
+        except KafkaError as error:
+            raise _refusal(error) from None
+        # A number beyond its type, or a text beyond its field.
+        except EncodeError as error:
             raise bad_request(str(error)) from None
-        for future in futures.values():
-            await _result(future)
-
-    async def delete_acls(self, wanted: Any) -> list[Any]:
-        return list(
-            await _asked(
-                lambda: self._client.delete_acls([wanted], request_timeout=KAFKA_SECONDS)[wanted]
-            )
-        )
 
 
-async def _asked(ask: Callable[[], "Future[Any]"]) -> Any:
-    from confluent_kafka import KafkaException
-
+def _acls(client: AdminClient, wanted: AclFilter) -> list[Acl]:
     try:
-        future = ask()
-    except KafkaException as error:
-        raise refusal_of(error) from None
-    # librdkafka refuses an empty name, and a number beyond its type.
-    except (ValueError, TypeError, OverflowError) as error:
-        raise bad_request(str(error)) from None
-    return await _result(future)
+        return acls.describe_acls(client, wanted)
+    except KafkaError as error:
+        if error.code == ErrorCode.SECURITY_DISABLED:
+            return []
+        raise
 
 
-async def _result(future: "Future[Any]") -> Any:
-    from confluent_kafka import KafkaException
-
-    try:
-        return await asyncio.wrap_future(future)
-    except KafkaException as error:
-        raise refusal_of(error) from None
+def _refusal(error: KafkaError) -> RestError:
+    if isinstance(error, NoAnswerError):
+        return RestError(BROKER_NOT_AVAILABLE, f"Kafka cannot be reached: {error}")
+    if error.message in (None, ERROR_TEXTS.get(error.code)):
+        # The broker said no more than the code.
+        return refusal_of_code(error.code, confluent_kafka.KafkaError(error.code).str())
+    return refusal_of_code(error.code, error.message)

@@ -2,8 +2,8 @@
 
 `producer.NAME`, `consumer.NAME` and `admin.NAME` are for one client, `client.NAME` for all. Each of
 Java's names is either translated into the setting of the library that this proxy has for that
-client (librdkafka for records and administration, aiokafka for consumers), or refused with the
-reason: nothing is accepted and ignored.
+client (librdkafka for records, aiokafka for consumers, our own for administration), or refused with
+the reason: nothing is accepted and ignored.
 """
 
 from collections.abc import Mapping
@@ -14,32 +14,24 @@ from common.credentials.translation import ClientSettingsError, is_security
 
 CLIENT: Final = "client"
 KINDS: Final = ("producer", "consumer", "admin")
-_LIBRDKAFKA: Final = {
-    **{
-        name: name
-        for name in (
-            *("client.dns.lookup", "client.id", "connections.max.idle.ms", "metadata.max.age.ms"),
-            *("enable.metrics.push", "metadata.recovery.strategy", "reconnect.backoff.max.ms"),
-            *("metadata.recovery.rebootstrap.trigger.ms", "reconnect.backoff.ms"),
-            *("retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms"),
-        )
-    },
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-}
 TAKEN: Final[Mapping[str, Mapping[str, str]]] = {
     "producer": {
-        **_LIBRDKAFKA,
         **{
             name: name
             for name in (
+                *("client.dns.lookup", "client.id", "connections.max.idle.ms"),
+                *("enable.metrics.push", "metadata.max.age.ms", "metadata.recovery.strategy"),
+                *("metadata.recovery.rebootstrap.trigger.ms", "reconnect.backoff.max.ms"),
+                *("reconnect.backoff.ms", "retry.backoff.max.ms", "retry.backoff.ms"),
                 *("acks", "batch.size", "compression.type", "delivery.timeout.ms", "linger.ms"),
                 *("enable.idempotence", "max.in.flight.requests.per.connection", "retries"),
-                "request.timeout.ms",
+                *("request.timeout.ms", "socket.connection.setup.timeout.ms"),
             )
         },
         "buffer.memory": "queue.buffering.max.kbytes",
         "max.request.size": "message.max.bytes",
+        "receive.buffer.bytes": "socket.receive.buffer.bytes",
+        "send.buffer.bytes": "socket.send.buffer.bytes",
     },
     "consumer": {
         name: name.replace(".", "_")
@@ -51,7 +43,10 @@ TAKEN: Final[Mapping[str, Mapping[str, str]]] = {
             "session.timeout.ms",
         )
     },
-    "admin": _LIBRDKAFKA,
+    "admin": {
+        name: name.replace(".", "_")
+        for name in ("client.id", "retry.backoff.max.ms", "retry.backoff.ms")
+    },
 }
 """By client and Java's name: the name in the client's library."""
 _OF_JAVA: Final = "it names classes or works of Java"
@@ -91,7 +86,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "threads": "there are no threads for it",
 }
 _NOT_THERE: Final = "{library} has no such setting"
-_LIBRARIES: Final = {"producer": "librdkafka", "consumer": "aiokafka", "admin": "librdkafka"}
+_LIBRARIES: Final = {"producer": "librdkafka", "consumer": "aiokafka", "admin": "our own client"}
 _TEXTS: Final = frozenset(
     {
         *("acks", "client.dns.lookup", "client.id", "client.rack", "compression.type"),

@@ -1,11 +1,20 @@
 """`/v3/clusters/{cluster}/acls`: access control lists."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from enum import IntEnum
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
-from rest_proxy.kafka.admin import parts
+from common.kafka.acls import (
+    Acl,
+    AclFilter,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourcePattern,
+    ResourceType,
+)
 from rest_proxy.proxy import PROXY
 from rest_proxy.refusals import bad_payload, bad_request
 from rest_proxy.v3 import shapes
@@ -19,16 +28,8 @@ _FIELDS: Final = (
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation",
     "permission",
 )  # fmt: skip
-# librdkafka's names of Kafka's: the cluster is a broker to it.
-_RESOURCES: Final = {
-    "UNKNOWN": "UNKNOWN",
-    "ANY": "ANY",
-    "TOPIC": "TOPIC",
-    "GROUP": "GROUP",
-    "CLUSTER": "BROKER",
-    "TRANSACTIONAL_ID": "TRANSACTIONAL_ID",
-}
-_KAFKAS: Final = {ours: kafkas for kafkas, ours in _RESOURCES.items()}
+
+Kind = TypeVar("Kind", bound=IntEnum)
 
 
 async def get_acls(request: web.Request) -> web.Response:
@@ -51,9 +52,9 @@ async def delete_acls(request: web.Request) -> web.Response:
 
 async def post_acl(request: web.Request) -> web.Response:
     place = await place_of(request)
-    binding = _binding(await json_body(request))
-    await request.app[PROXY].admin.create_acls([binding])
-    shown = _shown(place, binding)
+    rule = _acl(await json_body(request))
+    await request.app[PROXY].admin.create_acls([rule])
+    shown = _shown(place, rule)
     return web.Response(status=201, headers={"Location": shown["metadata"]["self"]})
 
 
@@ -61,63 +62,52 @@ async def post_acls(request: web.Request) -> web.Response:
     await place_of(request)
     body = await json_body(request)
     only(body, "data")
-    bindings = [_binding(each) for each in objects_field(body, "data")]
-    if not bindings:
+    rules = [_acl(each) for each in objects_field(body, "data")]
+    if not rules:
         raise bad_payload("data has to name at least one ACL")
-    await request.app[PROXY].admin.create_acls(bindings)
+    await request.app[PROXY].admin.create_acls(rules)
     return web.Response(status=201)
 
 
-def _filter(request: web.Request) -> Any:
+def _filter(request: web.Request) -> AclFilter:
     """Return the filter of the query; a field that is left out matches any value."""
-    admin = parts()
-
     query = request.query
     unknown = sorted(query.keys() - set(_FIELDS))
     if unknown:
         raise bad_request(f"{unknown[0][:50]!r} is none of {', '.join(_FIELDS)}")
-    return admin.AclBindingFilter(
-        _resource(query.get("resource_type", "ANY")),
+    return AclFilter(
+        _of(ResourceType, "resource_type", query.get("resource_type", "ANY")),
         query.get("resource_name"),
-        _of(admin.ResourcePatternType, "pattern_type", query.get("pattern_type", "ANY")),
+        _of(PatternType, "pattern_type", query.get("pattern_type", "ANY")),
         query.get("principal"),
         query.get("host"),
-        _of(admin.AclOperation, "operation", query.get("operation", "ANY")),
-        _of(admin.AclPermissionType, "permission", query.get("permission", "ANY")),
+        _of(AclOperation, "operation", query.get("operation", "ANY")),
+        _of(PermissionType, "permission", query.get("permission", "ANY")),
     )
 
 
-def _binding(body: Mapping[str, Any]) -> Any:
+def _acl(body: Mapping[str, Any]) -> Acl:
     """Return an ACL; raises RestError if a field is missing or `ANY`."""
-    admin = parts()
-
     only(body, *_FIELDS)
     told = {name: text_field(body, name) or "" for name in _FIELDS}
     for name in ("resource_type", "pattern_type", "operation", "permission"):
         if told[name].upper() in ("ANY", "UNKNOWN", "MATCH"):
             raise bad_payload(f"{name}={told[name]} is for filters only")
-    try:
-        return admin.AclBinding(
-            _resource(told["resource_type"]),
-            told["resource_name"],
-            _of(admin.ResourcePatternType, "pattern_type", told["pattern_type"]),
-            told["principal"],
-            told["host"],
-            _of(admin.AclOperation, "operation", told["operation"]),
-            _of(admin.AclPermissionType, "permission", told["permission"]),
-        )
-    except (ValueError, TypeError) as error:
-        raise bad_payload(str(error)) from None
+    pattern = ResourcePattern(
+        _of(ResourceType, "resource_type", told["resource_type"]),
+        told["resource_name"],
+        _of(PatternType, "pattern_type", told["pattern_type"]),
+    )
+    return Acl(
+        pattern,
+        told["principal"],
+        told["host"],
+        _of(AclOperation, "operation", told["operation"]),
+        _of(PermissionType, "permission", told["permission"]),
+    )
 
 
-def _resource(name: str) -> Any:
-    ours = _RESOURCES.get(name.upper())
-    if ours is None:
-        raise bad_request(f"resource_type={name[:50]!r}: one of {', '.join(_RESOURCES)}")
-    return parts().ResourceType[ours]
-
-
-def _of(kind: Any, field: str, name: str) -> Any:
+def _of(kind: type[Kind], field: str, name: str) -> Kind:
     try:
         return kind[name.upper()]
     except KeyError:
@@ -125,21 +115,21 @@ def _of(kind: Any, field: str, name: str) -> Any:
         raise bad_request(f"{field}={name[:50]!r}: one of {names}") from None
 
 
-def _listing(place: Place, found: list[Any]) -> Json:
+def _listing(place: Place, found: list[Acl]) -> Json:
     return place.listing("KafkaAcl", ("acls",), [_shown(place, each) for each in found])
 
 
-def _shown(place: Place, binding: Any) -> Json:
+def _shown(place: Place, rule: Acl) -> Json:
     return shapes.acl(
         place,
         {
-            "resource_type": _KAFKAS[binding.restype.name],
-            "resource_name": binding.name,
-            "pattern_type": binding.resource_pattern_type.name,
-            "principal": binding.principal,
-            "host": binding.host,
-            "operation": binding.operation.name,
-            "permission": binding.permission_type.name,
+            "resource_type": ResourceType(rule.pattern.resource_type).name,
+            "resource_name": rule.pattern.name,
+            "pattern_type": PatternType(rule.pattern.pattern_type).name,
+            "principal": rule.principal,
+            "host": rule.host,
+            "operation": AclOperation(rule.operation).name,
+            "permission": PermissionType(rule.permission_type).name,
         },
     )
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from common.kafka.admin.groups import GroupDescription, MemberDescription
 from rest_proxy.kafka.metadata import EARLIEST, LATEST
 from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import bad_payload, group_not_found, not_found
@@ -20,7 +21,16 @@ from rest_proxy.v3.topics import json_body, topic_named
 from rest_proxy.web.answers import answer, nothing
 from rest_proxy.web.bodies import objects_field, only, text_field, whole_field
 
-_DEAD: Final = "DEAD"
+_DEAD: Final = "Dead"
+_STATES: Final = {
+    "PreparingRebalance": "PREPARING_REBALANCING",
+    "CompletingRebalance": "COMPLETING_REBALANCING",
+    "Stable": "STABLE",
+    _DEAD: "DEAD",
+    "Empty": "EMPTY",
+    "Assigning": "ASSIGNING",
+    "Reconciling": "RECONCILING",
+}
 _RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
@@ -32,7 +42,7 @@ class Lag:
     partition: int
     current_offset: int
     log_end_offset: int
-    member: Any | None
+    member: MemberDescription | None
 
     @property
     def lag(self) -> int:
@@ -51,42 +61,35 @@ async def get_group(request: web.Request) -> web.Response:
     return answer(_group(await place_of(request), await _described(request)))
 
 
-async def _described(request: web.Request) -> Any:
+async def _described(request: web.Request) -> GroupDescription:
     """Return a group's description; raises RestError, 40405."""
     proxy, group_id = request.app[PROXY], request.match_info["group"]
-    found = (await proxy.admin.groups([group_id]))[0]
-    if found.state.name == _DEAD:
+    found = await proxy.admin.groups([group_id])
+    if not found or found[0].state == _DEAD:
         raise group_not_found(group_id)
-    return found
+    return found[0]
 
 
-def _group(place: Place, found: Any) -> Json:
+def _group(place: Place, found: GroupDescription) -> Json:
     parts = ("consumer-groups", found.group_id)
-    coordinator = found.coordinator
     return {
         **place.resource("KafkaConsumerGroup", parts, [("consumer-group", found.group_id)]),
         "consumer_group_id": found.group_id,
-        "is_simple": bool(found.is_simple_consumer_group),
-        "partition_assignor": found.partition_assignor or "",
-        "state": found.state.name,
-        "type": found.type.name,
+        "is_simple": found.is_simple,
+        "partition_assignor": found.assignor,
+        "state": _STATES.get(found.state, "UNKNOWN"),
+        "type": found.group_type.upper(),
         "is_mixed_consumer_group": _is_mixed(found),
-        "coordinator": None if coordinator is None else place.related("brokers", coordinator.id),
+        "coordinator": place.related("brokers", found.coordinator.node_id),
         "consumer": place.related(*parts, "consumers"),
         "consumers": place.related(*parts, "consumers"),
         "lag_summary": place.related(*parts, "lag-summary"),
     }
 
 
-def _is_mixed(found: Any) -> bool:
-    """Return whether members of both protocols are in a group of the newer one (KIP-848).
-
-    Only its members of the older protocol have no target assignment.
-    """
-    if found.type.name != "CONSUMER" or not found.members:
-        return False
-    targets = [getattr(each, "target_assignment", None) is not None for each in found.members]
-    return any(targets) and not all(targets)
+def _is_mixed(found: GroupDescription) -> bool:
+    """Return whether members of both protocols are in a group of the newer one (KIP-848)."""
+    return {each.is_upgraded for each in found.members} >= {True, False}
 
 
 # --- members ---
@@ -104,7 +107,7 @@ async def get_consumer(request: web.Request) -> web.Response:
     return answer(_consumer(place, found.group_id, _member(request, found)))
 
 
-def _member(request: web.Request, group: Any) -> Any:
+def _member(request: web.Request, group: GroupDescription) -> MemberDescription:
     consumer_id = request.match_info["consumer"]
     for each in group.members:
         if each.member_id == consumer_id:
@@ -112,7 +115,7 @@ def _member(request: web.Request, group: Any) -> Any:
     raise not_found(f"Consumer {consumer_id} cannot be found in group {group.group_id}.")
 
 
-def _consumer(place: Place, group_id: str, member: Any) -> Json:
+def _consumer(place: Place, group_id: str, member: MemberDescription) -> Json:
     parts = ("consumer-groups", group_id, "consumers", member.member_id)
     pairs = [("consumer-group", group_id), ("consumer", member.member_id)]
     return {
@@ -130,7 +133,7 @@ async def get_assignments(request: web.Request) -> web.Response:
     member = _member(request, found)
     data = [
         _assignment(place, found.group_id, member.member_id, topic, partition)
-        for topic, partition in _partitions(member)
+        for topic, partition in member.assignment
     ]
     parts = ("consumer-groups", found.group_id, "consumers", member.member_id, "assignments")
     return answer(place.listing("KafkaConsumerAssignment", parts, data))
@@ -140,15 +143,9 @@ async def get_assignment(request: web.Request) -> web.Response:
     place, found = await place_of(request), await _described(request)
     member = _member(request, found)
     wanted = (request.match_info["topic"], number_of(request, "partition"))
-    if wanted not in _partitions(member):
+    if wanted not in member.assignment:
         raise not_found(f"Partition {wanted[1]} of {wanted[0]} is not assigned to the consumer.")
     return answer(_assignment(place, found.group_id, member.member_id, *wanted))
-
-
-def _partitions(member: Any) -> list[tuple[str, int]]:
-    assignment = member.assignment
-    found = assignment.topic_partitions if assignment is not None else ()
-    return sorted((each.topic, each.partition) for each in found)
 
 
 def _assignment(place: Place, group_id: str, consumer_id: str, topic: str, partition: int) -> Json:
@@ -175,10 +172,12 @@ def _assignment(place: Place, group_id: str, consumer_id: str, topic: str, parti
 # --- lag ---
 
 
-async def _lags(proxy: Proxy, group: Any) -> list[Lag]:
+async def _lags(proxy: Proxy, group: GroupDescription) -> list[Lag]:
     """Return the lag in every partition with a committed offset: commits first, then ends."""
     committed = await proxy.brokers.committed(group.group_id)
-    members = {place: each for each in group.members for place in _partitions(each)}
+    members: dict[tuple[str, int], MemberDescription] = {
+        place: each for each in group.members for place in each.assignment
+    }
     existing = {
         (topic.name, partition.partition_id)
         for topic in await proxy.brokers.topics()

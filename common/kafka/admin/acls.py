@@ -64,8 +64,8 @@ def create_acls(client: AdminClient, acls: Iterable[Acl]) -> None:
         raise_for(result.error_code, result.error_message)
 
 
-def delete_acls(client: AdminClient, filters: Iterable[AclFilter]) -> int:
-    """Delete what the filters match; return how many rules that were."""
+def delete_acls(client: AdminClient, filters: Iterable[AclFilter]) -> list[Acl]:
+    """Delete the rules that the filters match, and return them."""
     request = DeleteAclsRequest(
         filters=[
             DeleteAclsFilter(
@@ -83,4 +83,14 @@ def delete_acls(client: AdminClient, filters: Iterable[AclFilter]) -> int:
     response = client.ask(request, DeleteAclsResponse, To.CONTROLLER)
     for result in response.filter_results:
         raise_for(result.error_code, result.error_message)
-    return sum(len(result.matching_acls) for result in response.filter_results)
+    return [
+        Acl(
+            ResourcePattern(acl.resource_type, acl.resource_name, acl.pattern_type),
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission_type,
+        )
+        for result in response.filter_results
+        for acl in result.matching_acls
+    ]

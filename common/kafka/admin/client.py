@@ -49,6 +49,13 @@ Answer = TypeVar("Answer", bound=Message)
 Outcome = TypeVar("Outcome")
 
 
+class NoAnswerError(KafkaError):
+    """REQUEST_TIMED_OUT, from the client itself: no node answered before the deadline."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
 class To(Enum):
     """The node of a request that is not for one broker."""
 
@@ -86,8 +93,8 @@ class AdminClient:
     def ask(self, request: Message, answer: type[Answer], to: To | int = To.ANY_NODE) -> Answer:
         """Send a request and return its answer, whatever its error codes.
 
-        Raise KafkaError: REQUEST_TIMED_OUT if no node answered in time, NOT_CONTROLLER if no
-        controller was found, UNSUPPORTED_VERSION if the node is too old for the request.
+        Raise NoAnswerError if no node answered in time; KafkaError: NOT_CONTROLLER if no controller
+        was found, UNSUPPORTED_VERSION if the node is too old for the request.
         """
 
         def attempt(deadline_ms: int) -> Answer:
@@ -187,9 +194,7 @@ class AdminClient:
                 if isinstance(error, OtherProtocol) and not self._has_connected:
                     # A node that starts may end a connection too, but not for long.
                     deadline_ms = min(deadline_ms, start_ms + OTHER_PROTOCOL_MS)
-                failure = KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for {what}: {error}"
-                )
+                failure: KafkaError = NoAnswerError(f"Timed out waiting for {what}: {error}")
             except KafkaError as error:
                 if error.code not in retried:
                     raise

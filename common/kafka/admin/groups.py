@@ -66,6 +66,8 @@ class GroupDescription(NamedTuple):
     members: list[MemberDescription]
     group_epoch: int | None = None
     target_assignment_epoch: int | None = None
+    is_simple: bool = False
+    """True if it was made by commits of a consumer that is no member of a group."""
 
 
 def list_groups(
@@ -213,6 +215,7 @@ def _describe_classic(
                 group.protocol_data,
                 coordinator,
                 [_classic_member(member) for member in group.members],
+                is_simple=not group.protocol_type,
             )
     return described
 

@@ -1,8 +1,10 @@
 """Requests about topics: list, describe, create, add partitions, delete."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
+from common.kafka.acls import AclOperation
 from common.kafka.admin.client import AdminClient, To, raise_for
 from common.kafka.admin.topic_requests import Assignment, creatable_topic, topic_deletion
 from common.kafka.errors import ErrorCode, KafkaError
@@ -100,6 +102,20 @@ def describe_topic_id(client: AdminClient, topic_id: bytes) -> TopicDescription 
     return found[0] if found else None
 
 
+def authorized_operations(client: AdminClient, name: str) -> list[AclOperation]:
+    """Return what the user may do to a topic."""
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name)],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    response = client.ask(request, MetadataResponse)
+    _checked_metadata(response)
+    allowed = response.topics[0].topic_authorized_operations
+    # The smallest number is the answer of a cluster without this field.
+    return [one for one in AclOperation if allowed > 0 and allowed >> one & 1]
+
+
 def create_topic(
     client: AdminClient,
     name: str,
@@ -108,8 +124,12 @@ def create_topic(
     replication_factor: int = -1,
     assignment: Assignment | None = None,
     configs: Mapping[str, str] | None = None,
+    validate_only: bool = False,
 ) -> None:
-    """Create a topic; -1 is the cluster's default. Raise the error of a refusal."""
+    """Create a topic; -1 is the cluster's default. Raise the error of a refusal.
+
+    `validate_only` creates nothing: the topic is refused or not.
+    """
     topic = creatable_topic(
         name,
         partition_count=partition_count,
@@ -118,7 +138,9 @@ def create_topic(
         configs=configs,
     )
     request = create_topics.CreateTopicsRequest(
-        topics=[topic], timeout_ms=client.settings.request_timeout_ms
+        topics=[topic],
+        timeout_ms=client.settings.request_timeout_ms,
+        validate_only=validate_only,
     )
     response = client.ask(request, create_topics.CreateTopicsResponse, To.CONTROLLER)
     for result in response.topics:
@@ -126,7 +148,9 @@ def create_topic(
 
 
 def create_partitions(
-    client: AdminClient, counts: Mapping[str, int], assignments: Mapping[str, Assignment]
+    client: AdminClient,
+    counts: Mapping[str, int],
+    assignments: Mapping[str, Assignment] = MappingProxyType({}),
 ) -> None:
     """Add partitions up to a count; `assignments` is for the new partitions only."""
     topics = [
