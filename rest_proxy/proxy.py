@@ -1,23 +1,55 @@
-"""The parts that calls work with, put together once."""
+"""The parts that calls work with, put together once.
+
+The clients of Kafka get servers, name and login in the forms of librdkafka and of aiokafka. A login
+is given as `client.NAME`, with the names of Java's clients or with librdkafka's.
+"""
 
 import asyncio
+import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
+from common.credentials.aiokafka_clients import aiokafka_security
 from common.credentials.connecting import security_from
+from common.credentials.translation import ClientSettingsError, librdkafka_security
 from common.process.clock import now_seconds
 from rest_proxy.consumers.instances import Instances
 from rest_proxy.kafka.admin import Admin
 from rest_proxy.kafka.client_outcomes import client_outcomes
-from rest_proxy.kafka.client_settings import aiokafka_settings, librdkafka_settings
 from rest_proxy.kafka.metadata import Brokers
 from rest_proxy.kafka.producer import Sender
 from rest_proxy.refusals import cluster_not_found
 from rest_proxy.schema_store import SchemaStore
 from rest_proxy.settings import Settings
 from rest_proxy.web.addresses import base_url
+
+_CLIENT_ID: Final = "client.id"
+
+
+def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings for clients of librdkafka; raises ClientSettingsError."""
+    try:
+        security = librdkafka_security(said)
+    except ClientSettingsError as error:
+        raise ClientSettingsError(f"client.{error}") from None
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        _CLIENT_ID: "rest-proxy",
+        **security,
+    }
+
+
+def aiokafka_settings(told: Mapping[str, Any], context: ssl.SSLContext | None) -> dict[str, Any]:
+    """Translate settings of librdkafka; raises ClientSettingsError for invalid files."""
+    return {
+        "bootstrap_servers": told["bootstrap.servers"],
+        "client_id": told[_CLIENT_ID],
+        **aiokafka_security(told, context),
+    }
+
 
 _MS: Final = 1000
 _PRODUCER: Final = "producer."

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,13 +14,50 @@ from millstream.processes import program_arguments as programs
 from millstream.processes.child_processes import Child
 from millstream.processes.cluster_layout import node_settings, replication_settings
 from millstream.processes.forked_process import STACK
-from stack.health import Health
 from stack.page import Page
 from stack.place import Place, write_whole
 from stack.plan import bootstrap_servers, security_folder, url_of
 from stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
 from stack.security import broker_file, client_file
 from stack.shown import ENDED, HANGS, READY, STARTING, STOPPED
+
+_SECONDS: Final = 5.0
+_REQUEST: Final = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+_MISSES: Final = 2
+"""So many in a row: after one the machine may only have slept."""
+
+
+class Health:
+    """Remembers how many questions each part has left without an answer."""
+
+    def __init__(self) -> None:
+        self._misses: dict[str, int] = {}
+
+    async def ask(self, ports: Mapping[str, int]) -> None:
+        """Ask each part at its port of HTTP; it takes five seconds at most."""
+        answers = await asyncio.gather(*(_is_live(port) for port in ports.values()))
+        self._misses = {
+            name: 0 if is_live else self._misses.get(name, 0) + 1
+            for name, is_live in zip(ports, answers, strict=True)
+        }
+
+    def hangs(self, name: str) -> bool:
+        """Return whether a part has not answered lately."""
+        return self._misses.get(name, 0) >= _MISSES
+
+
+async def _is_live(port: int) -> bool:
+    try:
+        async with asyncio.timeout(_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(_REQUEST)
+                return b" 200 " in await reader.readline()
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError):
+        return False
+
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,13 @@
-"""All metrics of a node in Prometheus' text format.
+"""All metrics of a node in Prometheus' text format, and what clients pushed (KIP-714).
 
 The Prometheus client is imported at the first scrape, to save the memory of an idle broker.
 """
 
+from collections.abc import Iterator
 from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.samples import Sample
 
 from broker.server.broker import Broker
 from broker.server.clock import SystemClock
@@ -16,6 +20,9 @@ from broker.server.replication.replication_metrics import (
     purgatories,
     replication_numbers,
 )
+from broker.server.telemetry.client_telemetry import ClientTelemetry
+from broker.telemetry.client_instances import ClientInstances
+from broker.telemetry.pushed_metrics import PushedMetrics
 from common.kafka.protocol.api_keys import ApiKey
 
 
@@ -23,9 +30,9 @@ def prometheus_text(broker: Broker | None, quorum: Quorum) -> bytes:
     """Return all metrics of a node in Prometheus' text format."""
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
+    from broker.server.metrics_page import ClientMetricsCollector
     from broker.server.quorum.quorum_metrics import QuorumCollector
     from broker.server.share.share_metrics_page import ShareCollector
-    from broker.server.telemetry.client_metrics_page import ClientMetricsCollector
 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -165,3 +172,65 @@ class _BrokerCollector:
         for client_id, (topic, partition), lag in self._broker.replica_fetchers.lags():
             family.add_metric([client_id, topic, str(partition)], lag)
         return family
+
+
+_NAME = "kafka_server_client_metrics_"
+
+
+class ClientMetricsCollector:
+    """Presents client metrics to the Prometheus client."""
+
+    def __init__(self, telemetry: ClientTelemetry) -> None:
+        self._telemetry = telemetry
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        telemetry = self._telemetry
+        yield from _counts_of(telemetry.instances, telemetry.pushed)
+        yield CounterMetricFamily(
+            f"{_NAME}plugin_export", "Pushes that were taken", telemetry.export_count
+        )
+        yield CounterMetricFamily(
+            f"{_NAME}plugin_error", "Pushes that could not be read", telemetry.error_count
+        )
+        if telemetry.forwarder is not None:
+            yield CounterMetricFamily(
+                f"{_NAME}forwarded", "Pushes sent to the endpoint", telemetry.forwarder.sent_count
+            )
+            yield CounterMetricFamily(
+                f"{_NAME}forward_dropped",
+                "Pushes that the endpoint did not get",
+                telemetry.forwarder.dropped_count,
+            )
+        yield from pushed_families(telemetry.pushed)
+
+
+def _counts_of(instances: ClientInstances, pushed: PushedMetrics) -> Iterator[Metric]:
+    yield GaugeMetricFamily(f"{_NAME}instance_count", "Known client instances", len(instances))
+    yield CounterMetricFamily(
+        f"{_NAME}unknown_subscription_request",
+        "Pushes with an unknown subscription id",
+        instances.unknown_subscription_count,
+    )
+    yield CounterMetricFamily(
+        f"{_NAME}throttle", "Requests that came too early", instances.throttle_count
+    )
+    yield GaugeMetricFamily(f"{_NAME}series", "Pushed series", pushed.series_count)
+    yield CounterMetricFamily(
+        f"{_NAME}dropped_points", "Pushed values beyond the limits", pushed.dropped_count
+    )
+
+
+def pushed_families(pushed: PushedMetrics) -> list[Metric]:
+    """Return what clients pushed, one family for each name."""
+    families: dict[str, Metric] = {}
+    for series in pushed:
+        family = families.get(series.name)
+        if family is None:
+            kind = "counter" if series.is_counter else "gauge"
+            family = families[series.name] = Metric(series.name, "Pushed by clients", kind)
+        name = f"{series.name}_total" if series.is_counter else series.name
+        family.samples.append(Sample(name, dict(series.labels), series.value))
+    return list(families.values())

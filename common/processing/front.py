@@ -1,11 +1,20 @@
-"""What a service shows a browser at `/`, unless it has a page of its own there."""
+"""What a service shows a browser at `/`, unless it has a page of its own there.
+
+`PUT /faults {"delay_ms": n}` makes a service slow on purpose, to see how the others cope. It is
+there only if the service was started with `allow_faults`; `millstream load --slow` switches it.
+"""
+
+from collections.abc import Callable
 
 from aiohttp import web
 
 from common.http.application import Readiness
 from common.http.front import FrontPage, Link, Step
 from common.http.neighbours import parse_neighbours
+from common.http.problems import ProblemError, unavailable
 from common.http.serving import front_page_handler
+from common.process.json_text import NotJsonError, read_json
+from common.processing.processor import Processor
 from common.processing.service import R, S, Service
 from common.processing.settings import Settings
 
@@ -50,3 +59,26 @@ def _steps(neighbours: dict[str, str]) -> list[Step]:
         )
         steps.insert(0, Step("Place an order, on the orders page or so:", place))
     return steps
+
+
+MAX_DELAY_MS = 60_000
+
+
+def add_fault_switch(app: web.Application, processor: Callable[[], Processor | None]) -> None:
+    """Let each batch of this service's processor be delayed."""
+
+    async def put_faults(request: web.Request) -> web.Response:
+        try:
+            found = read_json(await request.read())
+        except NotJsonError:
+            found = None
+        delay_ms = found.get("delay_ms") if isinstance(found, dict) else None
+        if not isinstance(delay_ms, int) or not 0 <= delay_ms <= MAX_DELAY_MS:
+            raise ProblemError(422, f"delay_ms must be a number from 0 to {MAX_DELAY_MS}")
+        slowed = processor()
+        if slowed is None:
+            raise unavailable("waiting for: the processor")
+        slowed.fault_delay_ms = delay_ms
+        return web.json_response({"delay_ms": delay_ms})
+
+    app.router.add_put("/faults", put_faults)

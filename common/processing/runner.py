@@ -24,8 +24,7 @@ from common.process.collector import collect_seldom
 from common.process.ending import run_until_closed
 from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
-from common.processing.faults import add_fault_switch
-from common.processing.front import add_front_page
+from common.processing.front import add_fault_switch, add_front_page
 from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient
 from common.registry.events import Events

@@ -1,9 +1,16 @@
-"""A whole configuration, checked: what PUT /connector-plugins/{plugin}/config/validate answers."""
+"""A whole configuration, checked: what PUT /connector-plugins/{plugin}/config/validate answers.
 
+A connector may override settings of Kafka's clients: `client_settings.json` has the settings of the
+producer, the consumer and the admin client of Apache Kafka 4.3.1, read from the ConfigDefs of its
+jars.
+"""
+
+import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
-from connect.definitions.client_settings import client_key_info
 from connect.definitions.connector import CLASS, check_sink, sink_config, source_config
 from connect.definitions.exactly_once import check_exactly_once
 from connect.definitions.plugged import with_converters, with_plugged
@@ -217,3 +224,34 @@ def _shown(config: Config) -> str:
 def _available(plugins: Plugins) -> str:
     found = plugins.all(PluginKind.SOURCE, PluginKind.SINK)
     return ", ".join(sorted(plugin.__qualname__ for _, plugin in found))
+
+
+@lru_cache(1)
+def _settings() -> dict[tuple[str, str], dict[str, Any]]:
+    text = (files(__package__) / "client_settings.json").read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = json.loads(text)
+    return {(client, each["name"]): each for each in found for client in each["clients"]}
+
+
+def client_key_info(client: str, setting: str) -> dict[str, Any] | None:
+    """Describe a setting of a client, as REST does; None when Kafka's client has none of the name.
+
+    `client` is producer, consumer or admin.
+    """
+    found = _settings().get((client, setting))
+    if found is None:
+        return None
+    name = f"{client}.override.{setting}"
+    return {
+        "name": name,
+        "type": found["type"],
+        "required": found["required"],
+        "default_value": found["default_value"],
+        "importance": found["importance"],
+        "documentation": f"`{setting}` of Kafka's {client} client.",
+        "group": found["group"],
+        "order_in_group": -1,
+        "width": "NONE",
+        "display_name": setting,
+        "dependents": [],
+    }

@@ -6,6 +6,9 @@ from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any, Final
 
+from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+from avro.errors import AvroException
+from avro.schema import parse
 from fastavro import parse_schema, schemaless_writer
 
 from common.registry.avro_reading import Decode, avro_reader
@@ -25,6 +28,39 @@ from millstream.connect import (
 )
 from millstream.connect.config.types import Type
 from millstream.connect.data.schema import SchemaAndValue
+
+
+def why_unreadable(writer: str, reader: str) -> str | None:
+    """Return why values of the writer's schema cannot be read; None if they can."""
+    try:
+        written, read = parse(_bare(writer)), parse(_bare(reader))
+        checker = ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]
+        found = checker.get_compatibility(read, written)
+    except (AvroException, RecursionError, ValueError, TypeError, KeyError) as error:
+        return f"the schemas cannot be compared: {error}"
+    if found.compatibility is SchemaCompatibilityType.compatible:
+        return None
+    return "; ".join(sorted(found.messages)) or "they are incompatible"
+
+
+def _bare(text: str) -> str:
+    """Remove Connect's own details, whose defaults the checker's parser would refuse."""
+    return json.dumps(_without(json.loads(text)))
+
+
+def _without(avro: object) -> object:
+    match avro:
+        case dict():
+            return {
+                name: _without(each) if name != "default" else each
+                for name, each in avro.items()
+                if not str(name).startswith("connect.")
+            }
+        case list():
+            return [_without(each) for each in avro]
+        case _:
+            return avro
+
 
 _CONFIG: Final = (
     registry_config()
@@ -112,7 +148,7 @@ def _written_with(text: str, chosen: Chosen) -> Any:
     """
     if chosen.is_strict:
         # The import of the checker takes 0.1 s.
-        from connect.registry_converters.avro_reading import why_unreadable
+        from connect.registry_converters.avro import why_unreadable
 
         why = why_unreadable(text, chosen.text)
         if why is not None:

@@ -1,5 +1,15 @@
-"""Listens, authenticates requests, and turns every error into Kafka Connect's error body."""
+"""Listens, authenticates requests, and turns every error into Kafka Connect's error body.
 
+Kafka Connect's settings say how the interface is served:
+
+    listeners=https://0.0.0.0:8083
+    listeners.https.ssl.keystore.location=certificates/worker.pem
+
+What begins with `listeners.https.` counts alone; where nothing does, the worker's own `ssl.`
+settings count, as in Kafka Connect.
+"""
+
+import asyncio
 import base64
 import binascii
 import hmac
@@ -12,22 +22,26 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from common.credentials.translation import ClientSettingsError
 from common.http.bodies import reading_bodies
 from common.http.guarding import guarding, letting_pages_read
+from common.http.security import OPEN, SERVER_SETTINGS, HttpSecurity, of_settings
 from common.http.serving import Site, runner_of
 from common.http.site_guard import Refusal, SiteGuard, names_of, parse_names
 from connect.definitions.concealing import places
+from connect.herder import requests
 from connect.herder.names import ElsewhereError, RefusalError
+from connect.herder.offsets import Offsets, read_offsets
 from connect.rest.admin import STARTING, Admin
-from connect.rest.bodies import BODY_LIMIT_BYTES, refusal
+from connect.rest.bodies import BODY_LIMIT_BYTES, answer, json_body, refusal
 from connect.rest.connectors import Connectors
 from connect.rest.desk import Alone, Desk
 from connect.rest.forwarding import Internal, ToOthers, is_internal
-from connect.rest.offsets import ConnectorOffsets
 from connect.rest.page import Page
 from connect.rest.plugins import ConnectorPlugins
-from connect.rest.security import rest_security
+from connect.worker.client_settings import with_prefix
 from connect.worker.distributed import Cluster
+from connect.worker.offsets.requests import change_offsets, shown_offsets
 from connect.worker.settings import WorkerSettings
 from connect.worker.topic_log import TooLargeError
 from connect.worker.worker import Worker
@@ -198,3 +212,71 @@ def _credentials(settings: WorkerSettings) -> list[bytes]:
     if not pairs or not all(":" in pair for pair in pairs):
         raise ConfigException("rest.basic.auth.credentials has to say user:password")
     return [pair.encode() for pair in pairs]
+
+
+class ConnectorOffsets:
+    """The resource for a connector's offsets."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[web.RouteDef]:
+        path = "/connectors/{connector}/offsets"
+        return [
+            web.get(path, self.show),
+            web.patch(path, self.alter),
+            web.delete(path, self.reset),
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        name = request.match_info["connector"]
+        config = requests.connector_config(self._desk.herder, name)
+        environment = self._desk.worker.environment
+        try:
+            return answer(await asyncio.to_thread(shown_offsets, environment, name, config))
+        except ConnectException as error:
+            raise RefusalError(500, str(error)) from error
+
+    async def alter(self, request: web.Request) -> web.StreamResponse:
+        return await self._change(request, read_offsets(await json_body(request)))
+
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        return await self._change(request, None)
+
+    async def _change(self, request: web.Request, offsets: Offsets | None) -> web.StreamResponse:
+        name, herder = request.match_info["connector"], self._desk.herder
+        elsewhere = await self._desk.here_or_there(
+            request, lambda: requests.check_offsets_may_change(herder, name)
+        )
+        if elsewhere is not None:
+            return elsewhere
+        worker = self._desk.worker
+        await worker.prepare_offsets_change(name)
+        config = requests.connector_config(herder, name)
+        try:
+            message = await asyncio.to_thread(
+                change_offsets, worker.environment, name, config, offsets
+            )
+        except ConnectException as error:
+            raise RefusalError(500, str(error)) from error
+        return answer({"message": message})
+
+
+_PREFIX: Final = "listeners.https."
+
+
+def rest_security(settings: WorkerSettings) -> HttpSecurity:
+    """Return the security of the listener. Raises ConfigException."""
+    listener = ",".join(settings["listeners"])
+    if urlsplit(listener).scheme.lower() != "https":
+        return OPEN
+    own = with_prefix(settings.written, _PREFIX) or {
+        name: value for name, value in settings.written.items() if name in SERVER_SETTINGS
+    }
+    try:
+        found = of_settings({name: value or "" for name, value in own.items()}, "listeners.https")
+    except ClientSettingsError as error:
+        raise ConfigException(str(error)) from None
+    if not found.has_tls:
+        raise ConfigException(f"listeners={listener} needs {_PREFIX}ssl.keystore.location")
+    return found

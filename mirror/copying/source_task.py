@@ -7,9 +7,10 @@ is due.
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -29,7 +30,6 @@ from millstream.connect.errors import ConnectException
 from millstream.mirror.records import OffsetSync
 from mirror.cluster import MirrorCluster
 from mirror.copying.lost_offsets import Gap, resumed_after_reset
-from mirror.copying.partition_runs import Run, runs_of
 from mirror.copying.topic_identity import TopicIdentity
 from mirror.definitions import SOURCE
 from mirror.metrics import PartitionMetrics, metrics
@@ -37,6 +37,25 @@ from mirror.offsets.sync_queue import SyncQueue
 from mirror.settings import MirrorSettings
 from mirror.source_offsets import TOPIC_ID, Place, resume_offset
 from mirror.topics import decoded
+
+
+class Run(NamedTuple):
+    """Consecutive messages of one partition, and their offsets."""
+
+    at: TopicPartition
+    messages: list[Any]
+    offsets: list[int]
+
+
+def runs_of(messages: Iterable[Any]) -> Iterator[Run]:
+    for at, together in groupby(messages, _place):
+        found = list(together)
+        yield Run(TopicPartition(*at), found, [each.offset() for each in found])
+
+
+def _place(message: Any) -> tuple[str, int]:
+    return message.topic(), message.partition()
+
 
 log = logging.getLogger(__name__)
 

@@ -9,26 +9,50 @@ to import this module.
 
 # ruff: noqa: N802 - Spark names these methods.
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from spark_analytics.source.batch import MillstreamBatchReader
+from spark_analytics.source.kafka_client import TopicOffsets
 from spark_analytics.source.options import (
     SourceOptions,
     parse_sink_options,
     parse_source_options,
     wants_headers,
 )
+from spark_analytics.source.planner import Planner
 from spark_analytics.source.range_reader import RangeReader
+from spark_analytics.source.ranges import group_ranges
 from spark_analytics.source.records import SCHEMA, SCHEMA_WITH_HEADERS
 from spark_analytics.source.sink import MillstreamStreamWriter, MillstreamWriter, check_columns
 from spark_analytics.source.stream import MillstreamStreamReader
+
+
+class MillstreamBatchReader(DataSourceReader):
+    """Spark's side of the planner and the range reader."""
+
+    def __init__(self, options: SourceOptions, reader: RangeReader) -> None:
+        self._options = options
+        self._reader = reader
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the tasks; for an empty list Spark makes one task of None."""
+        ranges = Planner(self._options, TopicOffsets(self._options)).batch_ranges()
+        groups = group_ranges(ranges, self._options.min_records_per_partition)
+        return [InputPartition(group) for group in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task's records, in a worker."""
+        return iter(()) if partition.value is None else self._reader.read(partition.value)
 
 
 class MillstreamDataSource(DataSource):

@@ -19,21 +19,63 @@ of one table that are applied to another during a rebalance, together with their
 
 So each record counts exactly once, and its output is sent exactly once, even if processes die,
 freeze or wake up. The price is one read of the compacted changelog at each rebalance.
+
+Its stores close their databases. Faust only drops its references to a database. A traceback of a
+crashed app is enough to keep the database open and locked, and then neither the next app nor a
+later assignment of the partition can open it.
 """
 
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, cast
 
 import faust
+from faust.stores import rocksdb
+from rocksdict import DbClosedError
 from yarl import URL
 
 from streams.around_faust.log_reader import LogReader
-from streams.around_faust.stores import ClosingStore
 from streams.micro_batch import Message, MicroBatch, RowKey
 from streams.records import Row
+
+_opened: dict[Path, Any] = {}
+"""The open databases of this process by folder, including those of a crashed app."""
+
+
+class ClosingStore(rocksdb.Store):
+    """The rows of one table in RocksDB, with a database for each partition."""
+
+    def _open_for_partition(self, partition: int) -> Any:
+        folder = Path(self.partition_path(partition))
+        _close(folder)
+        database = super()._open_for_partition(partition)
+        _opened[folder] = database
+        return database
+
+    async def stop(self) -> None:
+        """Close all databases of this store."""
+        for partition in self._dbs:
+            _close(Path(self.partition_path(partition)))
+        await super().stop()
+
+    def revoke_partitions(self, table: Any, tps: Any) -> None:
+        """Close the databases of revoked partitions."""
+        given_up = [tp.partition for tp in tps if tp.topic in table.changelog_topic.topics]
+        super().revoke_partitions(table, tps)
+        for partition in given_up:
+            _close(Path(self.partition_path(partition)))
+
+
+def _close(folder: Path) -> None:
+    database = _opened.pop(folder, None)
+    if database is not None:
+        with suppress(DbClosedError):
+            database.close()
+
 
 # Another name than the module's, under which Faust logs every start and stop of a table.
 log = logging.getLogger("streams.changelogs")

@@ -11,12 +11,12 @@ from confluent_kafka import Producer
 
 from common.credentials.translation import ClientSettingsError, is_security
 from common.kafka.admin.settings import AdminSettings
-from connect.definitions import client_settings
+from connect.definitions import validation
 from rest_proxy.kafka.client_outcomes import KINDS, TAKEN, client_outcomes
 from rest_proxy.settings import Settings, SettingsError
 
 ALL: list[dict[str, Any]] = json.loads(
-    Path(client_settings.__file__).with_name("client_settings.json").read_text()
+    Path(validation.__file__).with_name("client_settings.json").read_text()
 )
 NAMES = [(kind, each["name"]) for each in ALL for kind in each["clients"] if kind in KINDS]
 VALUES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.registry.compatibility import Earlier, incompatibilities
+from schemas.registry.judge import Earlier, incompatibilities
 from schemas.registry.records import LEVELS
 from schemas.registry.schema_types.parsed_schema import ParsedSchema
 from schemas.registry.schema_types.parsing import parse

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from schemas.registry.compatibility import Earlier, incompatibilities
+from schemas.registry.judge import Earlier, incompatibilities
 from schemas.registry.records import LEVELS
 from schemas.registry.refusals import RegistryError
 from schemas.registry.schema_types.json_loader import load

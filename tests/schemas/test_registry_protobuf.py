@@ -6,7 +6,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from schemas.registry.compatibility import Earlier, incompatibilities
+from schemas.registry.judge import Earlier, incompatibilities
 from schemas.registry.records import LEVELS
 from schemas.registry.refusals import RegistryError
 from schemas.registry.schema_types.proto_rules import differences

@@ -1,7 +1,7 @@
 """Which events are kept as objects."""
 
 from services.orders.domain import OrderEvent, OrderState
-from services.orders.newest import NewestEvents
+from services.orders.worker import NewestEvents
 
 
 def event(order_id: str, version: int = 1, state: OrderState = OrderState.CREATED) -> OrderEvent:

@@ -7,9 +7,9 @@ that comes, or comes back, wakes somebody at once, and no fetch waits beyond its
 from collections.abc import Callable
 from typing import Any, cast
 
+from broker.server.handlers.share.share_fetch import ParkedShareFetch
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.share.led_share_partition import LedSharePartition, LedState
-from broker.server.share.parked_share_fetch import ParkedShareFetch
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_loop import VirtualLoop
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from common.kafka.errors import ErrorCode, KafkaError
-from common.kafka.group_member import Joined
+from common.kafka.group_member import GroupMember, Joined
 from common.process.tasks import spawn
 from connect.clock import now_ms
 from connect.group.assignor import Assignor
 from connect.group.protocol import (
     COMPATIBLE,
     CONFIG_MISMATCH,
+    PROTOCOL_TYPE,
     SESSIONED,
     VERSIONS,
     GroupAssignment,
@@ -33,9 +34,37 @@ from connect.group.protocol import (
 )
 from connect.herder.herder import Assignment, Herder
 from connect.herder.names import TaskId
-from connect.worker.cluster.group_client import GroupClient
+from connect.worker.client_settings import librdkafka_settings
+from connect.worker.kafka_client import kafka_client
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConnectException
+
+_SPARE_MS: Final = 10_000
+
+
+class GroupClient(GroupMember):
+    """Owns the connections. Requests raise KafkaError or OSError."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        rebalance_timeout_ms = settings["rebalance.timeout.ms"]
+        said = {
+            **librdkafka_settings(settings.client()),
+            "bootstrap.servers": settings.bootstrap_servers,
+            "client.id": settings["client.id"],
+        }
+        self._kafka = kafka_client(said, rebalance_timeout_ms + _SPARE_MS)
+        super().__init__(
+            self._kafka,
+            settings["group.id"],
+            PROTOCOL_TYPE,
+            session_timeout_ms=settings["session.timeout.ms"],
+            rebalance_timeout_ms=rebalance_timeout_ms,
+        )
+
+    async def close(self) -> None:
+        """Close the connections; the worker stays a member until its session ends."""
+        await self._kafka.close()
+
 
 log = logging.getLogger(__name__)
 

@@ -6,13 +6,19 @@ import pytest
 
 from broker.cli.cluster import endpoint_lines
 from broker.cli.configs import double_text, entry_text, heading, quotas_text
-from broker.cli.features import dependencies_text, feature_text, mapping_text, outcome_text
+from broker.cli.features import (
+    LEVELS,
+    dependencies_text,
+    feature_text,
+    mapping_text,
+    outcome_text,
+    parse_release,
+)
 from broker.cli.json_files import Assignments, assignment_text
 from broker.cli.leader_election import outcome_lines
 from broker.cli.metadata_quorum import replication_text, status_text
 from broker.cli.reassign_partitions import states_text, under_way_text
 from broker.cli.reassignment_plan import moves_of, moving_brokers, propose, topic_throttles
-from broker.cli.release_versions import LEVELS, parse_release
 from broker.cli.replica_moves import move_text
 from broker.cli.topics import REPORTS, is_reported, partition_text, replication_factor, topic_text
 from broker.model import TopicPartition

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from connect.connectors.elasticsearch.outcomes import OUTCOMES as ELASTICSEARCH
+from connect.connectors.elasticsearch.sink import OUTCOMES as ELASTICSEARCH
 from connect.connectors.jdbc.outcomes import SINK, SOURCE
-from connect.connectors.object_store.outcomes import OUTCOMES as OBJECT_STORE
+from connect.connectors.object_store.sink import OUTCOMES as OBJECT_STORE
 from connect.connectors.postgresql.outcomes import OUTCOMES as POSTGRESQL
 from connect.converters.json_converter import JsonConverter
 from connect.converters.primitives import StringConverter

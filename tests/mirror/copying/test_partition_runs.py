@@ -1,7 +1,7 @@
 """Messages that come at once, in runs of one partition each."""
 
 from millstream.mirror import TopicPartition
-from mirror.copying.partition_runs import Run, runs_of
+from mirror.copying.source_task import Run, runs_of
 from tests.mirror.dedicated.test_mirror_figures import Message as _Message
 
 

@@ -7,10 +7,14 @@ renew locks and acquire nothing (KIP-1222).
 
 A fetch that finds too few bytes waits, like a consumer's, for the partitions to grow, and also for
 records of its share-partitions that become available.
+
+An append, or records that become available, may wake hundreds of members. They look in the order in
+which they began to wait, and each takes what it can: a fetch goes on only if those before it have
+left something, so the work depends on the records, and not on the number of members.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 
 from broker.config.broker_config import BrokerConfig
@@ -19,7 +23,7 @@ from broker.server.handlers.share.share_read import ShareRead, Wanted
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
-from broker.server.replication.parked_fetches import ParkedFetches
+from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.share.acknowledging import (
     Acknowledging,
     Batches,
@@ -28,8 +32,8 @@ from broker.server.share.acknowledging import (
     has_batches,
 )
 from broker.server.share.admission import Admission, denial
+from broker.server.share.led_share_partition import LedSharePartition, LedState
 from broker.server.share.log_slice import NO_RECORDS
-from broker.server.share.parked_share_fetch import ParkedShareFetch
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.acquisition import Demand
 from broker.share.session import FINAL_EPOCH, FIRST_EPOCH, PartitionKey, SessionKey, ShareSession
@@ -42,6 +46,35 @@ from common.kafka.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+
+
+class ParkedShareFetch(ParkedFetch):
+    """One waiting fetch of a member; `led` are the share-partitions that it may read."""
+
+    __slots__ = ("_led",)
+
+    def __init__(
+        self,
+        parked: ParkedFetches,
+        led: Collection[LedSharePartition],
+        min_bytes: int,
+        *,
+        is_read_committed: bool,
+    ) -> None:
+        super().__init__(
+            parked,
+            [*(each.partition for each in led), *led],
+            min_bytes,
+            is_read_committed=is_read_committed,
+            is_patient=min_bytes > 1,
+        )
+        self._led = led
+
+    def awake(self, *, is_final: bool) -> None:
+        """Continue the handler if it has to answer, or if there is something to read."""
+        if is_final or any(led.state is LedState.ENDED or led.has_records() for led in self._led):
+            super().awake(is_final=is_final)
+
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 ACQUIRE_MODES = frozenset({BATCH_OPTIMIZED, RECORD_LIMIT})

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+from broker.server.handlers.share.share_fetch import ParkedShareFetch
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.share.led_share_partition import LedState
-from broker.server.share.parked_share_fetch import ParkedShareFetch
 from tests.sim.scheduler import Scheduler
 from tests.sim.share_loop import VirtualLoop
 

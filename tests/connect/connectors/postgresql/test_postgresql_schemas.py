@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect.connectors.postgresql.defaults import with_default, zero_text
+from connect.connectors.postgresql.rows import with_default, zero_text
 from connect.connectors.postgresql.types import Type
 from connect.connectors.postgresql.values import Modes, codec_of
 from connect.converters.json_converter import JsonConverter

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.connectors import temporal
-from connect.connectors.postgresql.literals import elements_of, pairs_of
 from connect.connectors.postgresql.types import Type
-from connect.connectors.postgresql.values import Modes, codec_of
+from connect.connectors.postgresql.values import Modes, codec_of, elements_of, pairs_of
 from connect.converters.json_converter import JsonConverter
 from millstream.connect import DataException, SourceRecord, Struct
 from tests.lib.postgresql import PostgreSql

@@ -7,7 +7,7 @@ import pytest
 
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.heartbeat import HeartbeatResponse
-from connect.worker.cluster.group_client import GroupClient
+from connect.worker.cluster.membership import GroupClient
 from connect.worker.settings import WorkerSettings
 
 SETTINGS = {
