@@ -1,4 +1,4 @@
-"""The command and the environment with which a program is started.
+"""The command and the environment with which a program is started, and the user's folder.
 
 The programs (broker, schemas, services) are never imported here. In a checkout their folders are
 beside `millstream`; in an installed distribution they are inside of it, and only the child process
@@ -7,6 +7,7 @@ has that folder on its path. So they do not conflict with a user's packages `bro
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -25,6 +26,12 @@ def service_names() -> tuple[str, ...]:
     """
     found = (path.parent.name for path in programs_folder().glob("services/*/__main__.py"))
     return tuple(sorted(found, key=lambda name: (name != "orders", name)))
+
+
+def user_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder in which Millstream stores this user's files."""
+    named = environment.get("MILLSTREAM_HOME")
+    return Path(named) if named else Path.home() / ".millstream"
 
 
 def program_command(module: str, *arguments: str) -> list[str]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from millstream.launch import user_folder
 from millstream.processes.settings_files import naming
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
@@ -113,20 +114,14 @@ def _locked(file: IO[bytes]) -> bool:
     return True
 
 
-def home(environment: Mapping[str, str]) -> Path:
-    """Return the folder in which Millstream stores this user's files."""
-    told = environment.get("MILLSTREAM_HOME")
-    return Path(told) if told else Path.home() / ".millstream"
-
-
 def place_of(name: str, environment: Mapping[str, str]) -> Place:
     """Return the place of a stack; raise ValueError for a name that is not valid for a folder."""
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise ValueError(f"a stack cannot be called {name!r}")
-    return Place(home(environment) / "stacks" / name)
+    return Place(user_folder(environment) / "stacks" / name)
 
 
 def places(environment: Mapping[str, str]) -> list[Place]:
     """Return the places of all stacks that have a folder."""
-    folder = home(environment) / "stacks"
+    folder = user_folder(environment) / "stacks"
     return [Place(each) for each in sorted(folder.iterdir())] if folder.is_dir() else []

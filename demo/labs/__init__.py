@@ -1,10 +1,14 @@
-"""`millstream lab WALK`: shows step by step what a cluster does when something breaks.
+"""`millstream lab`: labs, which a reader does, and walks, which show what a cluster does.
 
+A lab is a page of `docs/labs`: text, commands, and what they print. The tests run each of them.
 A walk starts its own clusters. Each step does something, waits for its effect, and prints a line.
 The walk ends with status 1 at the first step that fails. It removes everything at its end, however
 it ends.
 
-    command           the arguments, and the list of walks
+    command           the arguments, and the list of labs and walks
+    pages             a lab as a page of Markdown: read, and held against what commands print
+    shell             the bash that runs the commands of a page
+    walkthrough       a lab in the terminal, and how far its reader has come
     steps             a step: its title, its condition, its duration
     descriptions      reads the output of `millstream topics --describe`
     traffic           continuous traffic: records for every partition, produced and consumed

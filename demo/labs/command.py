@@ -1,4 +1,7 @@
-"""The arguments of `millstream lab`."""
+"""The arguments of `millstream lab`.
+
+A lab is a page that is read and done; a walk runs by itself and shows what a cluster does.
+"""
 
 import argparse
 import logging
@@ -14,7 +17,9 @@ from demo.labs.mirror import (
     MirrorMigration,
     MirrorWalk,
 )
+from demo.labs.pages import Page
 from demo.labs.steps import StepFailedError, Steps
+from demo.labs.walkthrough import Walkthrough, labs, standing
 from demo.labs.work_queue import WorkQueue
 from millstream.testing import BrokerFailedError
 
@@ -31,11 +36,14 @@ WALKS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one walk, or list them; return 1 if a step fails."""
+    """Run a lab or a walk, or list them; return 1 if a step fails."""
+    pages = labs()
     if not arguments:
-        _parser().print_help()
+        _list(pages, Console(highlight=False))
         return 0
-    options = _parser().parse_args(arguments)
+    options = _parser(pages).parse_args(arguments)
+    if options.walk in pages:
+        return _do_lab(options.walk, pages[options.walk])
     # The client's log messages about a dead broker would appear between the steps.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     logging.getLogger("aiokafka").propagate = False
@@ -52,16 +60,34 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> CommandParser:
+def _list(pages: dict[str, Page], console: Console) -> None:
+    """Print the labs with how far the reader has come, and the walks."""
+    width = max(map(len, [*pages, *WALKS]))
+    console.print("Labs, ten minutes each: millstream lab NAME")
+    for name, page in pages.items():
+        console.print(f"  {name:{width}}  {page.title:60} {standing(name, page)}".rstrip())
+    console.print("\nWalks, which run by themselves: millstream lab NAME")
+    for name, what in WALKS.items():
+        console.print(f"  {name:{width}}  {what}")
+
+
+def _do_lab(name: str, page: Page) -> int:
+    try:
+        return 0 if Walkthrough(name, page, Console(highlight=False)).run() else 1
+    except (KeyboardInterrupt, EOFError):
+        return INTERRUPTED
+
+
+def _parser(pages: dict[str, Page]) -> CommandParser:
     parser = CommandParser(
         prog="millstream lab",
-        description="Show on this machine, step by step, what clusters do when something breaks.",
+        description="Do a lab: read, type, see. Or watch what clusters do when something breaks.",
         examples=[
+            "millstream lab first-topic",
             "millstream lab failover",
-            "millstream lab mirror-failover --patience-seconds 120",
         ],
     )
-    walks = parser.add_subparsers(dest="walk", metavar="WALK", required=True)
+    walks = parser.add_subparsers(dest="walk", metavar="NAME", required=True)
     for name, what in WALKS.items():
         more = "--partitions 3" if name == "failover" else "--patience-seconds 120"
         walk = add_command(
@@ -70,6 +96,8 @@ def _parser() -> CommandParser:
         walk.add_argument(
             "--patience-seconds", type=float, default=60.0, help="the longest time of a step"
         )
+    for name, page in pages.items():
+        add_command(walks, name, page.title, f"millstream lab {name}")
     failover, migration = walks.choices["failover"], walks.choices["mirror-migration"]
     failover.add_argument(
         "--replication-factor", type=int, default=REPLICATION_FACTOR, metavar="COUNT",

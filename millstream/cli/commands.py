@@ -76,7 +76,7 @@ OWN_COMMANDS = {
         "make a certificate authority for tests, and certificates",
     ),
     "demo": ("demo.pipeline.command", "run the whole order pipeline on this machine"),
-    "lab": ("demo.labs.command", "show what clusters do when something breaks: failover ..."),
+    "lab": ("demo.labs.command", "do a lab, or watch what clusters do when something breaks"),
     "load": ("demo.load.command", "send orders at a rate, tell what becomes of them"),
     "rights": (
         "millstream.cli.rights",

@@ -1,0 +1,101 @@
+"""How a lab's page is read, and held against what its commands print."""
+
+import pytest
+
+from demo.labs.pages import (
+    Command,
+    File,
+    Page,
+    PageError,
+    Prose,
+    folder_of_pages,
+    is_shown,
+    page_names,
+    parse,
+)
+
+PAGE = """# A lab
+
+Some text.
+
+```console eventually
+$ first \\
+>   --more
+a <time> b
+$ second
+```
+
+```python file=stock.py
+print("x")
+```
+
+```json
+{"shown": "only"}
+```
+
+The end.
+"""
+
+
+def test_a_page_is_read_in_its_order() -> None:
+    assert parse(PAGE) == Page(
+        "A lab",
+        (
+            Prose("Some text."),
+            Command(6, "first \\\n  --more", "a <time> b", True, False, False),
+            Command(9, "second", "", True, False, False),
+            File("stock.py", 'print("x")\n', "python"),
+            Prose('```json\n{"shown": "only"}\n```'),
+            Prose("The end."),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "begins with its title"),
+        ("no title", "begins with its title"),
+        ("# T\n```console\nls\n```\n", r"line 3: .* begins with `\$ `"),
+        ("# T\n```console twice\n$ ls\n```\n", "a fence is not twice"),
+    ],
+)
+def test_a_page_that_cannot_be_read_is_refused(text: str, why: str) -> None:
+    with pytest.raises(PageError, match=why):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "equal"),
+    [
+        ("", "", True),
+        ("", "text\n", False),
+        ("text", "", False),
+        ("a", "a\n", True),
+        ("a.c", "abc\n", False),
+        ("took <n> ms", "took 12.5 ms\n", True),
+        ("took <n> ms", "took 1 2 ms\n", False),
+        ("took ... ms", "took 1 2 ms\n", True),
+        ("a\n...\nz", "a\nb\nc\nz\n", True),
+        ("a\n...\nz", "a\nz\n", True),
+        ("a\n...", "b\n", False),
+        ("...", "", True),
+        ("a  ", "a\n", True),
+    ],
+)
+def test_what_is_printed_is_held_against_the_page(expected: str, printed: str, equal: bool) -> None:
+    assert is_shown(expected, printed) == equal
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_command_that_is_to_fail_must_fail(status: int) -> None:
+    fails = Command(1, "x", "...", False, True, False)
+    assert fails.is_met_by("why\n", status) == bool(status)
+    works = Command(1, "x", "...", False, False, False)
+    assert works.is_met_by("what\n", status) != bool(status)
+
+
+def test_the_index_names_every_page() -> None:
+    folder = folder_of_pages()
+    pages = {path.stem for path in folder.glob("*.md")} - {"index"}
+    assert set(page_names(folder)) == pages
