@@ -1,34 +1,19 @@
 """Apache Kafka Connect's worker, run from its jars, to compare with Millstream's."""
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Self
 
-import pytest
-
 from millstream.processes.cluster_layout import free_ports
-from tests.lib.apache_kafka import JAVA
 from tests.lib.connect_worker import WORKER_SETTINGS, ConnectWorker, eventually
-from tests.lib.java import archive_listed, java_that_lists
-from tests.lib.side_by_side import one_at_a_time
+from tests.lib.java import archive_listed, fetched_libs, java_that_lists
 
 _START_SECONDS = 90
 
 
 def connect_libs() -> Path:
     """Return the folder of the jars; skip the test if they cannot be had."""
-    libs = JAVA.parents[2] / "build" / "connect-libs"
-    if shutil.which("java") is None or shutil.which("mvn") is None:
-        pytest.skip("Java or Maven is not installed")
-    with one_at_a_time("connect-libs"):
-        if not list(libs.glob("connect-runtime-*.jar")):
-            command = ["mvn", "-q", "-B", "-f", str(JAVA / "connect.xml")]
-            command += ["dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"Apache Kafka Connect is not available: {done.stdout[-500:]}")
-    return libs
+    return fetched_libs("connect", "connect-runtime-*.jar")
 
 
 class ApacheWorker(ConnectWorker):

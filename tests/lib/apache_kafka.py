@@ -18,10 +18,9 @@ from typing import NamedTuple
 import pytest
 
 from millstream.processes.cluster_layout import free_ports
-from tests.lib.java import is_archived, java, java_program, made_for, make_archive
+from tests.lib.java import JAVA, is_archived, java, java_program, made_for, make_archive
 from tests.lib.side_by_side import one_at_a_time
 
-JAVA = Path(__file__).parents[1] / "interop" / "java"
 RESOLVE = JAVA / "resolve.sh"
 RUN_TOOLS = JAVA / "RunTools.java"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"

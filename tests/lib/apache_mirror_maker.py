@@ -1,32 +1,17 @@
 """Apache's MirrorMaker 2, run from its jars, to compare with Millstream's mirror."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Self
 
-import pytest
-
-from tests.lib.apache_kafka import JAVA
-from tests.lib.java import archive_listed, java_program, java_that_lists
+from tests.lib.java import JAVA, archive_listed, fetched_libs, java_program, java_that_lists
 from tests.lib.mirror_process import MirrorProcess
-from tests.lib.side_by_side import one_at_a_time
 
 
 def mirror_libs() -> Path:
     """Return the folder of the jars; skip the test if they cannot be had."""
-    libs = JAVA.parents[2] / "build" / "mirror-libs"
-    if shutil.which("java") is None or shutil.which("mvn") is None:
-        pytest.skip("Java or Maven is not installed")
-    with one_at_a_time("mirror-libs"):
-        if not list(libs.glob("connect-mirror-4*.jar")):
-            command = ["mvn", "-q", "-B", "-f", str(JAVA / "mirror.xml")]
-            command += ["dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"MirrorMaker 2 is not available: {done.stdout[-500:]}")
-    return libs
+    return fetched_libs("mirror", "connect-mirror-4*.jar")
 
 
 def ask_classes(libs: Path, asked: dict[str, Any]) -> Any:

@@ -12,7 +12,11 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from tests.lib.side_by_side import BUILD, one_at_a_time
+
+JAVA = Path(__file__).parents[1] / "interop" / "java"
 
 QUICK_JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -22,6 +26,27 @@ QUICK_JAVA_OPTIONS = (
 Spark cluster of five needs two thirds of the processor time. The bytecode of the thousands of
 library classes is not verified."""
 QUICK_JAVA = ["java", *QUICK_JAVA_OPTIONS.split()]
+
+
+def fetched_libs(name: str, sign: str) -> Path:
+    """Return the folder of the jars that `name`.xml asks for; skip the test if they cannot be had.
+
+    A jar whose name fits `sign` says that Maven has fetched them.
+    """
+    libs = BUILD / f"{name}-libs"
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("Java or Maven is not installed")
+    with one_at_a_time(f"{name}-libs"):
+        if not list(libs.glob(sign)):
+            part = libs.with_suffix(".part")
+            command = ["mvn", "-q", "-B", "-f", str(JAVA / f"{name}.xml")]
+            command += ["dependency:copy-dependencies", f"-DoutputDirectory={part}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"The jars of {name}.xml are not available: {done.stdout[-500:]}")
+            shutil.rmtree(libs, ignore_errors=True)
+            part.rename(libs)
+    return libs
 
 
 @cache

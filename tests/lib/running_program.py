@@ -10,8 +10,9 @@ from pathlib import Path
 def running(
     command: Sequence[str],
     *,
-    env: Mapping[str, str],
+    env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    stdin: int | None = None,
     stderr: int | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a program whose standard output is read; kill it if it runs when the block ends.
@@ -20,7 +21,7 @@ def running(
     tells the program to end, and the test reports a time-out in place of the check.
     """
     with subprocess.Popen(
-        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=stderr, text=True
+        command, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True
     ) as process:
         try:
             yield process

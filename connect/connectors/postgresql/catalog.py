@@ -43,7 +43,7 @@ WHERE k.place <= x.indnkeyatts
 """
 _CONSTRAINTS: Final = """
 SELECT a.attname::text, a.attnotnull OR (t.typtype = 'd' AND t.typnotnull),
-  coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault)
+  CASE WHEN t.typtype <> 'd' THEN pg_get_expr(d.adbin, d.adrelid) END
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped

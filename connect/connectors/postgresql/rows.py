@@ -2,11 +2,11 @@
 
 No code here does IO.
 
-The DEFAULT of a column becomes the default of its schema: only a constant, and only of a column
-that is NOT NULL. Debezium also gives the
-default of a nullable column, and a zero for the call of a function: converters then read a null of
-such a column as the default (`replace.null.with.default`), so the null would be lost. Source:
-Debezium's documentation of the PostgreSQL connector, "Default values".
+The DEFAULT of a column is the default of its schema, as in Debezium: a constant, also of a nullable
+column, and for the call of a function the zero of its type; a column of a domain has none. Other
+expressions have no default; Debezium has the first text in them. Source: Debezium's documentation
+of the PostgreSQL connector, "Default values", and
+tests/interop/connect/test_postgresql_beside_debezium.py.
 """
 
 import dataclasses
@@ -20,7 +20,13 @@ from connect.connectors.postgresql.names import Adjust, field_adjustment, schema
 from connect.connectors.postgresql.pgoutput import Column, Unchanged, Value, Values
 from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.types import Codec, Constraint, Type, Types
-from connect.connectors.postgresql.values import CHARACTERS, Modes, codec_of, placeholder_of
+from connect.connectors.postgresql.values import (
+    CHARACTERS,
+    Modes,
+    codec_of,
+    placeholder_of,
+    scale_of,
+)
 from millstream.connect import DataException, Schema, Struct
 
 _CONSTANT: Final = re.compile(
@@ -28,12 +34,18 @@ _CONSTANT: Final = re.compile(
     r"(?:::[\w .\"\[\](),]+)?",
     re.IGNORECASE,
 )
-_HAVING: Final = CHARACTERS | {
-    *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "money", "bit", "varbit"),
-    *("date", "time", "timetz", "timestamp", "timestamptz", "interval"),
-    *("json", "jsonb", "xml", "uuid"),
-}
-"""The types whose defaults Debezium gives."""
+_CALL: Final = re.compile(
+    r"\(?[\w.]+\(.*\)(?:::[\w .\"\[\](),]+)?|current_(?:timestamp|time|date)|localtime(?:stamp)?",
+    re.IGNORECASE,
+)
+_HAVING: Final = frozenset(
+    {
+        *("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "bit", "varbit"),
+        *("date", "time", "timestamp", "timestamptz", "interval"),
+        *("text", "varchar", "bpchar", "json", "jsonb", "xml", "uuid"),
+    }
+)
+"""The types whose defaults Debezium gives, besides enums."""
 _ZEROS: Final = {
     **dict.fromkeys(("int2", "int4", "int8", "oid", "float4", "float8", "numeric", "money"), "0"),
     "bool": "f",
@@ -52,16 +64,30 @@ _ZEROS: Final = {
 
 
 def with_default(codec: Codec, kind: Type, expression: str | None) -> Codec:
-    """Return the codec with the default of its column, if that is a constant of a simple type."""
-    match = _CONSTANT.fullmatch(expression or "")
-    if match is None or kind.name not in _HAVING or not codec.schema.type.is_primitive:
+    """Return the codec with the default of its column, if its expression and its type have one."""
+    if not codec.schema.type.is_primitive:
         return codec
-    text = match["bare"] or (match["text"] or "").replace("''", "'")
     try:
+        text = _text_of(kind, expression or "")
+        if text is None:
+            return codec
         schema = dataclasses.replace(codec.schema, default=codec.parse(text))
     except (ValueError, OverflowError, decimal.DecimalException):
         return codec
     return dataclasses.replace(codec, schema=schema)
+
+
+def _text_of(kind: Type, expression: str) -> str | None:
+    """Return the default as a text of the type; None if there is none."""
+    if not (kind.labels or kind.name in _HAVING):
+        return None
+    match = _CONSTANT.fullmatch(expression)
+    if match is not None:
+        text = match["bare"] or (match["text"] or "").replace("''", "'")
+        has_scale = kind.name == "numeric" and kind.modifier >= 4 and scale_of(kind) > 0
+        return f"{decimal.Decimal(text):.{scale_of(kind)}f}" if has_scale else text
+    is_call = not kind.labels and _CALL.fullmatch(expression) is not None
+    return zero_text(kind) if is_call else None
 
 
 def zero_text(kind: Type) -> str:
@@ -116,7 +142,8 @@ class RowReader:
 
     A column of the key may be excluded from the values. As in Debezium, columns that are NOT NULL
     are required. If the log has only the replica identity of a row, its other required columns have
-    their default or a zero.
+    their default or a zero. Converters write the default in place of a null, so a nullable column
+    has its default only until its first null.
     """
 
     def __init__(self, described: Described, types: Types, shaping: Shaping) -> None:
@@ -169,8 +196,9 @@ class RowReader:
         """Return a row's values; a value that the log lacks comes from `before` or a placeholder.
 
         `is_identity` says that the row has only its replica identity. Otherwise a row may be older
-        than a constraint of its table: a null in a required column makes the column optional in
-        `schema`. Raise DataException that names table, column, value and remedy.
+        than a constraint of its table: a null in a column that is required, or that has a default,
+        makes the column optional in `schema`, without a default. Raise DataException that names
+        table, column, value and remedy.
         """
         if len(values) != len(self._fields):
             raise DataException(
@@ -186,7 +214,7 @@ class RowReader:
                 made.append(_lacking(field))
                 continue
             read = self._read_one(field, value)
-            if (value is None and field.is_required) or _lacks_item(field, read):
+            if (not is_identity and _lacks(field, value)) or _lacks_item(field, read):
                 self._fields[place] = _loosened(field, self._shaping.modes)
                 self._describe()
             made.append(read)
@@ -236,8 +264,7 @@ def _field(
 ) -> _Field:
     is_required = is_key or constraint.is_required
     codec = codec_of(kind, shaping.modes, optional=not is_required)
-    if is_required:
-        codec = with_default(codec, kind, constraint.default)
+    codec = with_default(codec, kind, constraint.default)
     names = [f"{table}.{column.name}" for table in tables]
     masks = shaping.masks.of(*names) if kind.name in CHARACTERS else []
     return _Field(column, kind, codec, masks, is_required)
@@ -247,6 +274,11 @@ def _lacking(field: _Field) -> Any:
     """Return what stands for a required value that is not in the replica identity."""
     default = field.codec.schema.default
     return field.codec.parse(zero_text(field.kind)) if default is None else default
+
+
+def _lacks(field: _Field, value: Value) -> bool:
+    """Return whether the value is a null that the schema refuses, or that a converter replaces."""
+    return value is None and (field.is_required or field.codec.schema.default is not None)
 
 
 def _lacks_item(field: _Field, value: Any) -> bool:

@@ -40,7 +40,7 @@ class Constraint(NamedTuple):
     is_required: bool = False
     """Whether the column is NOT NULL."""
     default: str | None = None
-    """The expression of its DEFAULT."""
+    """The expression of its DEFAULT; None for a column of a domain, as in Debezium."""
 
 
 class _Row(NamedTuple):

@@ -94,6 +94,7 @@ _IDENTITY: Final = "give the table REPLICA IDENTITY FULL, so that the log has th
 
 _VARIABLE_SCALE_NAME: Final = "io.debezium.data.VariableScaleDecimal"
 _VARIABLE_SCALE: Final = {"scale": Schema.int32(), "value": Schema.bytes()}
+_VARIABLE_SCALE_DOC: Final = "Variable scaled decimal"
 _POINT_FIELDS: Final = {
     "x": Schema.float64(),
     "y": Schema.float64(),
@@ -150,11 +151,12 @@ def codec_of(
 ) -> Codec:
     """Return the codec of a type.
 
-    As in Debezium, the items of an array of an enum are required, unless the caller has met a null;
-    those of all other arrays are optional.
+    As in Debezium, the items of an array of an enum or of tsvector are required, unless the caller
+    has met a null; those of all other arrays are optional.
     """
     if kind.element is not None:
-        are_optional = has_optional_items or not kind.element.labels
+        is_required = bool(kind.element.labels) or kind.element.name == "tsvector"
+        are_optional = has_optional_items or not is_required
         return _array(kind, modes, optional=optional, are_items_optional=are_optional)
     if kind.labels:
         labels = {"allowed": ",".join(kind.labels)}
@@ -243,11 +245,15 @@ def _text(name: str | None, *, optional: bool) -> Codec:
 def _numeric(kind: Type, modes: Modes, optional: bool) -> Codec:
     if modes.decimals != "precise" or kind.modifier < 4:
         return _unscaled(modes, optional=optional)
+    precision = {"connect.decimal.precision": str((kind.modifier - 4) >> 16)}
+    return _scaled(scale_of(kind), precision, _finite, optional=optional)
+
+
+def scale_of(kind: Type) -> int:
+    """Return the scale of a numeric that has one."""
     scale = (kind.modifier - 4) & 0x7FF
     # Since PostgreSQL 15 the scale may be negative: eleven bits in two's complement.
-    scale -= 0x800 if scale & 0x400 else 0
-    precision = {"connect.decimal.precision": str((kind.modifier - 4) >> 16)}
-    return _scaled(scale, precision, _finite, optional=optional)
+    return scale - (0x800 if scale & 0x400 else 0)
 
 
 def _scaled(
@@ -280,7 +286,13 @@ def _unscaled(modes: Modes, *, optional: bool) -> Codec:
 
 
 def _variable(*, optional: bool) -> Codec:
-    schema = Schema.struct(_VARIABLE_SCALE, name=_VARIABLE_SCALE_NAME, version=1, optional=optional)
+    schema = Schema.struct(
+        _VARIABLE_SCALE,
+        name=_VARIABLE_SCALE_NAME,
+        version=1,
+        optional=optional,
+        doc=_VARIABLE_SCALE_DOC,
+    )
 
     def exact(text: str) -> Struct:
         value = _finite(text)
@@ -392,7 +404,9 @@ def _hstore(kind: Type, modes: Modes, optional: bool) -> Codec:
 def _point(kind: Type, modes: Modes, optional: bool) -> Codec:
     del kind, modes
     name = "io.debezium.data.geometry.Point"
-    schema = Schema.struct(_POINT_FIELDS, name=name, version=1, optional=optional)
+    schema = Schema.struct(
+        _POINT_FIELDS, name=name, version=1, optional=optional, doc="Geometry (POINT)"
+    )
 
     def read(text: str) -> Struct:
         match = _POINT.fullmatch(text)

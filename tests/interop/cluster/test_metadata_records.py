@@ -15,9 +15,9 @@ from broker.metadata.snapshot import snapshot_records
 from common.kafka.protocol.records.metadata import encode_metadata_record
 from tests.broker.metadata.test_controller_machine import ClusterMachine
 from tests.broker.metadata.test_image import rich_cluster
-from tests.lib.apache_kafka import JAVA, kafka_libs
+from tests.lib.apache_kafka import kafka_libs
 from tests.lib.controlled_cluster import ControlledCluster
-from tests.lib.java import java_program
+from tests.lib.java import JAVA, java_program
 
 pytestmark = pytest.mark.interop
 

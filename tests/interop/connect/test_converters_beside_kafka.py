@@ -17,9 +17,9 @@ from connect.converters.json_converter import JsonConverter
 from connect.plugins.built_in import CLASSES
 from connect.plugins.catalogue import PluginKind, Plugins
 from millstream.connect.errors import ConnectException
-from tests.lib.apache_kafka import JAVA, kafka_libs
+from tests.lib.apache_kafka import kafka_libs
 from tests.lib.connect_random import garbled, pair, plain, simple, sorted_json
-from tests.lib.java import java_program
+from tests.lib.java import JAVA, java_program
 
 pytestmark = pytest.mark.interop
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.apache_kafka import JAVA, kafka_libs
-from tests.lib.java import java_program
+from tests.lib.apache_kafka import kafka_libs
+from tests.lib.java import JAVA, java_program
 from tests.lib.transform_cases import Case, cases, generated_cases, is_same, ours
 
 pytestmark = pytest.mark.interop

@@ -15,8 +15,8 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from tests.lib.apache_kafka import JAVA, kafka_libs, running_node
-from tests.lib.java import java_program
+from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.java import JAVA, java_program
 from tests.lib.our_node import our_node
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

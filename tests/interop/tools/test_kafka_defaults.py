@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.apache_kafka import JAVA, kafka_libs
-from tests.lib.java import java_program
+from tests.lib.apache_kafka import kafka_libs
+from tests.lib.java import JAVA, java_program
 
 pytestmark = pytest.mark.interop
 
