@@ -66,7 +66,7 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
     import uvloop
 
     from broker.log.meta_properties import InconsistentLogDirectory
-    from broker.server.node import run
+    from broker.server.running import run
 
     try:
         controllers = _controllers(config, cluster_id)

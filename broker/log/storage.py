@@ -143,18 +143,35 @@ class RealFile:
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+class _UnsyncedFile(RealFile):
+    """A file that a power failure may damage."""
+
+    __slots__ = ()
+
+    def sync(self) -> None:
+        """Do nothing."""
+
+
 class RealStorage:
-    """The disk of this machine."""
+    """The disk of this machine.
+
+    Without `is_durable` nothing is synced: the end of the process loses nothing, a power failure
+    may. This is for tests, whose files do not outlive them.
+    """
+
+    def __init__(self, *, is_durable: bool = True) -> None:
+        self._is_durable = is_durable
+        self._open = RealFile if is_durable else _UnsyncedFile
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; without `create`, raise FileNotFoundError if missing."""
         try:
-            return RealFile(path, os.O_RDWR | (os.O_CREAT if create else 0))
+            return self._open(path, os.O_RDWR | (os.O_CREAT if create else 0))
         except PermissionError:
             if create:
                 raise
             # Apache Kafka makes its snapshots read-only, and a snapshot is never written again.
-            return RealFile(path, os.O_RDONLY)
+            return self._open(path, os.O_RDONLY)
 
     def names(self, directory: str) -> list[str]:
         """Return the names in a directory, sorted."""
@@ -186,6 +203,8 @@ class RealStorage:
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory survive a power failure."""
+        if not self._is_durable:
+            return
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -197,6 +216,8 @@ class RealStorage:
 
         One syncfs(2), which Python's `os` lacks, costs far less than a thousand fdatasync(2).
         """
+        if not self._is_durable:
+            return
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if _SYNCFS is None:

@@ -2,7 +2,8 @@
 
 The wiring, the only files that know how a broker is put together:
 
-    node          one process from start to stop: the quorum, the broker, the listeners
+    running       a node's process: signals, the end of its parent, the limit of its end
+    node          a node from start to stop: the quorum, the broker, the listeners
     apis          which APIs are served, and what the handler of each works on
     metrics_page  all numbers as text
     front_page    the page at `/` for browsers

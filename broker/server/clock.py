@@ -106,6 +106,12 @@ class MovableClock(SystemClock):
             timer.set(timer.due_ms - now_ms)
         self.on_moved()
 
+    def begin(self, ahead_ms: int) -> None:
+        """Begin anew, so far ahead of the real clock: no timer from before is called."""
+        for timer in list(self._timers):
+            timer.cancel()
+        self.ahead_ms = ahead_ms
+
 
 class _MovableTimer:
     """A timer of a `MovableClock`."""

@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
-import os
-import signal
 import socket
-import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
+from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
@@ -52,6 +52,7 @@ from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
 from common.http.small_server import Asked, Page, SmallServer, problem, text
+from common.kafka.errors import KafkaError
 from common.kafka.protocol.wire import ZERO_UUID
 from common.process.tasks import spawn
 
@@ -71,8 +72,6 @@ FAREWELL_SECONDS = 0.05
 """The time after a controlled shutdown in which this broker still answers clients with
 NOT_LEADER_OR_FOLLOWER and the new leader. A client that only sees its connection close learns
 neither, and librdkafka may ask for metadata a second later."""
-FATAL_STOP_SECONDS = 10
-"""The longest time that a failed node takes to stop; after it the process ends."""
 
 
 class Node:
@@ -93,6 +92,7 @@ class Node:
         self._movable_clock = movable_clock
         self._clock: Clock = movable_clock or SystemClock()
         self._steady_clock = SteadyClock(movable_clock) if movable_clock else self._clock
+        self._storage = RealStorage(is_durable=movable_clock is None)
         self._http = SmallServer(
             self._page, site_guard=own_site(config), security=config.http_security
         )
@@ -104,14 +104,24 @@ class Node:
         self._quorum: Quorum | None = None
         self._controller_registration: ControllerRegistration | None = None
         self._broker: Broker | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._changing = asyncio.Lock()
+        """Held while the node stops, or restarts."""
 
     async def open(self, stop: "Stop") -> None:
         """Open the logs, join and serve, or return when `stop` is set first.
 
         Raises OSError or KafkaError when the node cannot start.
         """
+        self._open_parts(stop)
+        if self._movable_clock is None:  # Else what it spares would outlive a restart.
+            self._collector.start()
+        self._start_http()
+        await self._begin(stop)
+
+    def _open_parts(self, stop: "Stop") -> None:
         loop = asyncio.get_running_loop()
-        check_formatted(self._config, RealStorage())
+        check_formatted(self._config, self._storage)
         directories = self._directories = self._open_directories()
         quorum = self._quorum = self._open_quorum(directories, loop)
         quorum.on_fatal = stop.fail
@@ -123,11 +133,13 @@ class Node:
             self._broker.spared = self._collector.spared
         else:
             self._follow_settings(quorum)
-        self._collector.start()
-        self._start_http()
+
+    async def _begin(self, stop: "Stop") -> None:
+        quorum = self._quorum
+        assert quorum is not None, "it is open"
         self._log_start()
         quorum.start()
-        self._register_controller(quorum, loop)
+        self._register_controller(quorum, asyncio.get_running_loop())
         if self._broker is not None:
             await self._join(self._broker, stop)
         self._is_ready = not stop.event.is_set()
@@ -179,11 +191,12 @@ class Node:
 
     def start_background(self, tasks: asyncio.TaskGroup) -> None:
         """Start the background work: retention, flushes, cleaning."""
+        self._tasks = tasks
         if self._broker is not None:
             self._broker.start_background(tasks)
 
     def _open_directories(self) -> LogDirectories:
-        storage, config = RealStorage(), self._config
+        storage, config = self._storage, self._config
         paths = config.log_dirs if config.is_broker else ()
         paths = tuple(dict.fromkeys((*paths, config.metadata_log_dir)))
         settings = DirectorySettings(
@@ -218,7 +231,7 @@ class Node:
             MetadataDisk(
                 metadata,
                 metadata.directory,
-                RealStorage(),
+                self._storage,
                 self.cluster_id,
                 directory_id,
                 self._initial_voters(metadata),
@@ -283,10 +296,77 @@ class Node:
         """Leave the cluster, stop serving, then close the logs cleanly."""
         self._is_ready = False
         self._collector.stop()
-        if self._broker is not None:
-            await self._leave(self._broker)
-            self._broker.stop()
+        async with self._changing:
+            if self._broker is not None:
+                await self._leave(self._broker)
+            await self._close_parts(is_clean=True)
         self._http.stop()
+        log.info("stopped")
+
+    async def restart(
+        self, stop: "Stop", between: Callable[[], None], *, is_clean: bool, new_ports: bool
+    ) -> None:
+        """Stop all parts, do something to their files, and start new parts.
+
+        With `is_clean` the files are complete when `between` is called, else they may be what a
+        crash leaves. The ports stay, or with `new_ports` those of clients are free ones; the pages
+        are served all the time. The node stops if it cannot start again. A caller that is cancelled
+        does not end this. Only for a node that `is_alone`: nothing is handed over.
+        """
+        assert self._tasks is not None, "the node has started"
+        work = self._restart(stop, between, is_clean=is_clean, new_ports=new_ports)
+        await asyncio.shield(self._tasks.create_task(work))
+
+    async def _restart(
+        self, stop: "Stop", between: Callable[[], None], *, is_clean: bool, new_ports: bool
+    ) -> None:
+        async with self._changing:
+            if stop.event.is_set():
+                return
+            self._is_ready = False
+            self._config = self._same_ports(new_ports)
+            if self._broker is not None:
+                self._broker.lifecycle.end()
+            await self._close_parts(is_clean=is_clean)
+            self._broker = self._quorum = self._directories = None
+            gc.collect()  # What is in cycles keeps files open.
+            try:
+                between()
+                self._open_parts(stop)
+                await self._begin(stop)
+            except (OSError, KafkaError, InconsistentLogDirectory) as error:
+                stop.fail(f"cannot start again: {error}")
+                return
+            if self._tasks is not None:
+                self.start_background(self._tasks)
+
+    def _same_ports(self, new_ports: bool) -> BrokerConfig:
+        """Return the settings with the ports that were chosen, those of clients unless new."""
+        config, ports = self._config, dict(self._quorum.controller_ports if self._quorum else {})
+        if self._broker is not None and not new_ports:
+            ports |= self._broker.listeners.ports
+        advertised = (
+            each._replace(port=0) if each.port == listener.port else each
+            for each, listener in zip(config.advertised_listeners, config.listeners, strict=True)
+        )
+        return replace(
+            config,
+            listeners=_on_ports(config.listeners, ports),
+            advertised_listeners=tuple(advertised),
+            controller_listeners=_on_ports(config.controller_listeners, ports),
+        )
+
+    @property
+    def is_alone(self) -> bool:
+        """True if this node is a whole cluster."""
+        broker, node_id = self._broker, self._config.node_id
+        if broker is None or broker.metadata.node.voters.ids != (node_id,):
+            return False
+        return broker.metadata.image.brokers.keys() <= {node_id}
+
+    async def _close_parts(self, *, is_clean: bool) -> None:
+        if self._broker is not None:
+            self._broker.stop()
         if self._controller_registration is not None:
             self._controller_registration.close()
         if self._quorum is not None:
@@ -296,8 +376,7 @@ class Node:
         log.info("stopping: flushing logs")
         if self._directories is not None:
             epoch = -1 if self._broker is None else self._broker.lifecycle.clean_epoch
-            self._directories.close(clean=True, broker_epoch=epoch)
-        log.info("stopped")
+            self._directories.close(clean=is_clean, broker_epoch=epoch)
 
     async def _leave(self, broker: Broker) -> None:
         """Request a controlled shutdown; stop without it if the controller does not answer."""
@@ -371,7 +450,8 @@ class Node:
         return "Fenced" if registered is None or registered.is_fenced else None
 
     def _metrics(self) -> Page:
-        assert self._quorum is not None, "the pages are served once the quorum is open"
+        if self._quorum is None:
+            return problem(503, "Starting again")
         body = prometheus_text(self._broker, self._quorum)
         return Page(200, "text/plain; version=0.0.4; charset=utf-8", body)
 
@@ -381,17 +461,16 @@ class Node:
         return front_page(self._config, self._quorum, self._broker, asked, self._why_not_ready())
 
 
+def _on_ports(endpoints: tuple[Endpoint, ...], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+    return tuple(each._replace(port=ports.get(each.name, 0)) for each in endpoints)
+
+
 def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
     """Return the address for clients: the chosen port for 0, this machine's name for no host."""
     host = advertised.host
     if host in {"", ALL_INTERFACES, "::"}:
         host = socket.gethostname()
     return host, advertised.port or listener.port
-
-
-def _on_stdin(stopped: asyncio.Event) -> None:
-    if os.read(sys.stdin.fileno(), 4096) == b"":
-        stopped.set()
 
 
 class Stop:
@@ -417,46 +496,3 @@ class Stop:
         finally:
             waiting.cancel()
             stopped.cancel()
-
-
-async def run(
-    config: BrokerConfig,
-    *,
-    cluster_id: str | None,
-    controllers: tuple[InitialController, ...] = (),
-    exit_with_parent: bool = False,
-) -> str | None:
-    """Serve until SIGTERM or SIGINT, or until standard input closes if `exit_with_parent`.
-
-    Return None for such a clean end, else what went wrong.
-    """
-    loop = asyncio.get_running_loop()
-    stop = Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.event.set)
-    if exit_with_parent:
-        loop.add_reader(sys.stdin.fileno(), _on_stdin, stop.event)
-    node = Node(config, cluster_id=cluster_id, controllers=controllers)
-    await node.open(stop)
-    async with asyncio.TaskGroup() as tasks:
-        node.start_background(tasks)
-        if not stop.event.is_set():
-            _announce(node.ready_line())
-        await stop.event.wait()
-        await _stop_in_time(node, stop.failure)
-    return stop.failure
-
-
-async def _stop_in_time(node: Node, failure: str | None) -> None:
-    """Stop the node; a failed node stops within a limit, so that it can be restarted soon."""
-    try:
-        async with asyncio.timeout(FATAL_STOP_SECONDS if failure else None):
-            await node.stop()
-    except TimeoutError:
-        log.critical("not stopped after %d s, ending as it is", FATAL_STOP_SECONDS)
-        os._exit(1)
-
-
-def _announce(line: str) -> None:
-    """Print the line that tells the starting process that this program is ready."""
-    print(line, flush=True)  # noqa: T201

@@ -170,7 +170,7 @@ def _current_folder() -> str:
         raise FileNotFoundError("the current directory does not exist") from None
 
 
-BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.node"))
+BROKERS = ForkServer(("broker.__main__", "broker.cli.start", "uvloop", "broker.server.running"))
 SERVICES = ForkServer(("common.processing.runner", "schemas.registry.__main__"))
 """For all programs that serve HTTP and read topics; other modules are loaded later."""
 STACK = ForkServer(("schemas.registry.__main__", "rest_proxy.__main__"))

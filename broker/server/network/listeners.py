@@ -29,6 +29,11 @@ class Listeners:
         """Return name, host and port of each, as clients are given them."""
         return [(name, *address) for name, address in self._advertised.items()]
 
+    @property
+    def ports(self) -> dict[str, int]:
+        """The port of each listener, by its name."""
+        return {name: listener.port for name, listener in self._by_name.items()}
+
     def connection_count(self) -> int:
         """Return how many client connections are open."""
         return sum(len(listener.connections) for listener in self._by_name.values())

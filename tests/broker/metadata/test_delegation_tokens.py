@@ -200,3 +200,13 @@ def test_the_secret_of_a_token_is_computed_once_and_not_at_every_question(
     assert expire(cluster, "ann", tokens[3].hmac).error_code == ErrorCode.NONE
     answer = renew(cluster, "ann", tokens[3].hmac)
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+def test_tokens_whose_time_was_skipped_go_before_the_next_check() -> None:
+    cluster = ControlledCluster(tokens=TokenConfig("secret", 50, 50, check_interval_ms=HOUR_MS))
+    create(cluster)
+    cluster.commit(cluster.controller.expire_tokens(cluster.moment))
+    assert cluster.image.delegation_tokens
+    cluster.now_ms += 100
+    cluster.commit(cluster.controller.expire_tokens(cluster.moment))
+    assert not cluster.image.delegation_tokens

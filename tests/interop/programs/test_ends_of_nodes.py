@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.server.node import FATAL_STOP_SECONDS
+from broker.server.running import FATAL_STOP_SECONDS
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import encode_request
