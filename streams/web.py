@@ -15,8 +15,8 @@ import aiohttp
 from aiohttp import web
 
 from common.http.application import build_app as build_application
-from common.http.authenticating import peer_session as session_to_peers
 from common.http.front import FrontPage, Link, Step
+from common.http.guarding import peer_session as session_to_peers
 from common.http.neighbours import parse_neighbours
 from common.http.problems import Handler, ProblemError, unavailable
 from common.http.serving import front_page_handler

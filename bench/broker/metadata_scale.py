@@ -23,9 +23,10 @@ from broker.raft.config import RaftConfig
 from broker.raft.node import RaftNode
 from broker.raft.output import Envelope
 from broker.records.build import build_batch
-from broker.server.quorum.metadata_log import metadata_log_config
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.quorum import Quorum
+from broker.server.quorum.raft.partition_raft_log import metadata_log_config
+from common.kafka.protocol.layout import parse_versions
 from common.kafka.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from common.kafka.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -35,7 +36,6 @@ from common.kafka.protocol.messages.broker_registration import (
 from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from common.kafka.protocol.records.metadata import PartitionRecord, encode_metadata_record
 from common.kafka.protocol.structs import encode_struct
-from common.kafka.protocol.versions import parse_versions
 from tests.lib.quorum_nodes import CLUSTER_ID, ask, open_quorum, run
 from tests.sim import quorum_node
 from tests.sim.network import Weather

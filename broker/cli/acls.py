@@ -1,11 +1,15 @@
 """`millstream acls`: list, add and remove access rules, with the flags of kafka-acls."""
 
+import argparse
 import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from broker.cli.acl_options import Options, add_arguments, read_options
-from broker.cli.arguments import add_connection, connection_of, tool, tool_parser
+from broker.cli.arguments import ToolFailed, add_connection, connection_of, tool, tool_parser
+from broker.security.principal import parse_principal
 from common.kafka.acls import (
+    CLUSTER_NAME,
+    WILDCARD,
     Acl,
     AclFilter,
     AclOperation,
@@ -16,6 +20,242 @@ from common.kafka.acls import (
 )
 from common.kafka.admin.acls import create_acls, delete_acls, describe_acls
 from common.kafka.admin.client import AdminClient
+
+ACTIONS = ("add", "remove", "list")
+RESOURCES = {
+    "topic": (ResourceType.TOPIC, "a topic; '*' is every topic"),
+    "group": (ResourceType.GROUP, "a group; '*' is every group"),
+    "transactional-id": (ResourceType.TRANSACTIONAL_ID, "a transactional id; '*' is every one"),
+    "delegation-token": (ResourceType.DELEGATION_TOKEN, "a delegation token"),
+    "user-principal": (ResourceType.USER, "a user, as the resource of token operations"),
+}
+_TOKEN_OPERATIONS = {AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS, AclOperation.ALL}
+SUPPORTED: dict[int, set[AclOperation]] = {
+    ResourceType.TOPIC: {
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.ALL,
+    },
+    ResourceType.GROUP: {
+        AclOperation.READ,
+        AclOperation.DESCRIBE,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.ALL,
+    },
+    ResourceType.CLUSTER: {
+        AclOperation.CREATE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.ALL,
+    },
+    ResourceType.TRANSACTIONAL_ID: {
+        AclOperation.DESCRIBE,
+        AclOperation.WRITE,
+        AclOperation.TWO_PHASE_COMMIT,
+        AclOperation.ALL,
+    },
+    ResourceType.DELEGATION_TOKEN: {AclOperation.DESCRIBE, AclOperation.ALL},
+    ResourceType.USER: _TOKEN_OPERATIONS,
+}
+"""The operations that make sense on each kind of resource, as Kafka's AclEntry has them."""
+OPERATION_NAMES = {
+    each.name.replace("_", "").lower(): each
+    for each in AclOperation
+    if each not in {AclOperation.UNKNOWN, AclOperation.ANY}
+}
+
+Entry = tuple[str, str, int, int]
+"""Principal, host, operation and permission."""
+
+
+class Options(NamedTuple):
+    """One action, with the rules or filters that it is about, by resource."""
+
+    action: str
+    entries: dict[ResourcePattern, list[Entry]]
+    """Without entries a filter matches every rule of its resource."""
+    principals: list[str]
+    is_forced: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the tool."""
+    for action in ACTIONS:
+        parser.add_argument(f"--{action}", action="store_true", help=f"{action} rules")
+    resources = parser.add_argument_group("resources")
+    resources.add_argument("--cluster", action="store_true", help="the cluster")
+    for flag, (_, text) in RESOURCES.items():
+        resources.add_argument(f"--{flag}", action="append", default=[], help=text)
+    resources.add_argument(
+        "--resource-pattern-type",
+        default="literal",
+        metavar="ANY|MATCH|LITERAL|PREFIXED",
+        help="how names are compared; any and match only to list and remove",
+    )
+    who = parser.add_argument_group("principals")
+    for word in ("allow", "deny"):
+        who.add_argument(
+            f"--{word}-principal", action="append", default=[], metavar="TYPE:NAME", help=word
+        )
+        who.add_argument(
+            f"--{word}-host", action="append", default=[], metavar="ADDRESS", help="'*' by default"
+        )
+    who.add_argument(
+        "--principal", action="append", default=[], metavar="TYPE:NAME", help="whose rules to list"
+    )
+    what = parser.add_argument_group("operations")
+    what.add_argument(
+        "--operation", action="append", default=[], metavar="NAME", help="Read, Write, ...; or All"
+    )
+    what.add_argument(
+        "--producer", action="store_true", help="WRITE, DESCRIBE and CREATE on the topic"
+    )
+    what.add_argument(
+        "--idempotent", action="store_true", help="with --producer: IDEMPOTENT_WRITE too"
+    )
+    what.add_argument(
+        "--consumer", action="store_true", help="READ and DESCRIBE on the topic, READ on the group"
+    )
+    parser.add_argument("--force", action="store_true", help="ask no questions")
+
+
+def read_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Options:
+    """Put the arguments together; ends the tool, or raises ToolFailed, if they cannot be."""
+    actions = [action for action in ACTIONS if getattr(given, action)]
+    if len(actions) != 1:
+        parser.error("Command must include exactly one action: --list, --add, --remove. ")
+    (action,) = actions
+    patterns = _patterns(parser, given, is_specific=action == "add")
+    if action == "list":
+        return Options(action, {pattern: [] for pattern in patterns}, given.principal, False)
+    if given.producer or given.consumer:
+        entries = _of_role(parser, given, patterns)
+    else:
+        entries = {pattern: _entries(given, pattern) for pattern in patterns}
+    if not entries:
+        parser.error(
+            "You must specify at least one resource: --topic <topic> or --cluster or "
+            "--group <group> or --delegation-token <Delegation Token ID>"
+        )
+    if action == "add" and not any(entries.values()):
+        parser.error(
+            "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
+        )
+    _check_operations(parser, entries)
+    return Options(action, entries, [], given.force)
+
+
+def _patterns(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, *, is_specific: bool
+) -> list[ResourcePattern]:
+    try:
+        pattern_type = PatternType[given.resource_pattern_type.upper()]
+    except KeyError:
+        pattern_type = PatternType.UNKNOWN
+    allowed = {PatternType.LITERAL, PatternType.PREFIXED}
+    if not is_specific:
+        allowed |= {PatternType.ANY, PatternType.MATCH}
+    if pattern_type not in allowed:
+        parser.error(
+            f"A '--resource-pattern-type' value of '{given.resource_pattern_type}' is not valid."
+        )
+    patterns = [
+        ResourcePattern(kind, name.strip(), pattern_type)
+        for flag, (kind, _) in RESOURCES.items()
+        for name in getattr(given, flag.replace("-", "_"))
+    ]
+    if given.cluster or given.idempotent:
+        patterns.append(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))
+    return patterns
+
+
+def _entries(given: argparse.Namespace, pattern: ResourcePattern) -> list[Entry]:
+    operations = [_operation(name) for name in given.operation] or [AclOperation.ALL]
+    return _for_principals(given, operations)
+
+
+def _for_principals(given: argparse.Namespace, operations: list[AclOperation]) -> list[Entry]:
+    entries: list[Entry] = []
+    for word, permission in (("allow", PermissionType.ALLOW), ("deny", PermissionType.DENY)):
+        for principal in getattr(given, f"{word}_principal"):
+            _check_principal(principal)
+            for host in getattr(given, f"{word}_host") or [WILDCARD]:
+                entries += [(principal, host, each, permission) for each in operations]
+    return entries
+
+
+def _check_principal(principal: str) -> None:
+    try:
+        parse_principal(principal)
+    except ValueError:
+        raise ToolFailed(
+            "expected a string in format principalType:principalName but got " + principal
+        ) from None
+
+
+def _operation(name: str) -> AclOperation:
+    operation = OPERATION_NAMES.get(name.replace("_", "").lower())
+    if operation is None:
+        raise ToolFailed(f"No operation is called {name}; there are {', '.join(OPERATION_NAMES)}")
+    return operation
+
+
+def _of_role(
+    parser: argparse.ArgumentParser, given: argparse.Namespace, patterns: list[ResourcePattern]
+) -> dict[ResourcePattern, list[Entry]]:
+    """Return the rules that a producer, or a consumer, or both need."""
+    for flag in ("operation", "deny_principal", "deny_host"):
+        if getattr(given, flag):
+            role = "producer" if given.producer else "consumer"
+            parser.error(
+                f'Option "[{role}]" can\'t be used with option "[{flag.replace("_", "-")}]"'
+            )
+    if not given.topic:
+        parser.error("With --producer or --consumer you must specify a --topic")
+    if given.idempotent and not given.producer:
+        parser.error("The --idempotent option is only available if --producer is set")
+    if given.consumer and not given.group:
+        parser.error("With --consumer you must specify a --group")
+    wanted: dict[int, dict[AclOperation, None]] = {}
+    if given.producer:
+        topic = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+        wanted[ResourceType.TOPIC] = dict.fromkeys(topic)
+        ids = (AclOperation.WRITE, AclOperation.DESCRIBE)
+        wanted[ResourceType.TRANSACTIONAL_ID] = dict.fromkeys(ids)
+        wanted[ResourceType.CLUSTER] = dict.fromkeys((AclOperation.IDEMPOTENT_WRITE,))
+    if given.consumer:
+        topics = wanted.setdefault(ResourceType.TOPIC, {})
+        topics.update(dict.fromkeys((AclOperation.READ, AclOperation.DESCRIBE)))
+        wanted[ResourceType.GROUP] = dict.fromkeys((AclOperation.READ,))
+    return {
+        pattern: _for_principals(given, list(wanted[pattern.resource_type]))
+        for pattern in patterns
+        if pattern.resource_type in wanted
+    }
+
+
+def _check_operations(
+    parser: argparse.ArgumentParser, entries: dict[ResourcePattern, list[Entry]]
+) -> None:
+    for pattern, its_entries in entries.items():
+        supported = SUPPORTED[pattern.resource_type]
+        if any(operation not in supported for _, _, operation, _ in its_entries):
+            kind = ResourceType(pattern.resource_type).name
+            listed = ", ".join(each.name for each in AclOperation if each in supported)
+            parser.error(f"ResourceType {kind} only supports operations [{listed}]")
+
 
 DESCRIPTION = (
     "List, add and remove access rules. A rule allows or denies a principal an operation on a "

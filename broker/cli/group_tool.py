@@ -5,12 +5,12 @@ That is the run of an action with its errors, what the arguments name, and a res
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from broker.cli.arguments import ToolFailed, connection_of, is_given
-from broker.cli.group_tables import state_listing_lines
+from broker.cli.group_tables import deleted_offset_lines, state_listing_lines
 from broker.cli.offset_reset import RULES, Offsets, Reset
 from broker.model import TopicPartition
 from broker.server.clock import SystemClock
@@ -157,3 +157,38 @@ def offsets_by_rule(
     value = str(getattr(options, rule.replace("-", "_")))
     now_ms = SystemClock().timestamp_ms()
     return RULES[rule](Reset(client, group_id, partitions, value, now_ms))
+
+
+def told_deletions(
+    kind: str, wanted: Collection[str], problems: Mapping[str, object], *, end: str = ""
+) -> int:
+    """Print which groups of a kind were deleted and which were not; return the exit status.
+
+    `end` is what Kafka's tool puts after the groups that were deleted although others were not.
+    """
+    done = ", ".join(f"'{group_id}'" for group_id in sorted(set(wanted) - problems.keys()))
+    if not problems:
+        print(f"Deletion of requested {kind} groups ({done}) was successful.")
+        return 0
+    print(f"\nError: Deletion of some {kind} groups failed:", file=sys.stderr)
+    for group_id, problem in sorted(problems.items()):
+        print(f"* Group '{group_id}' could not be deleted due to: {problem}", file=sys.stderr)
+    if done:
+        print(f"\nThese {kind} groups were deleted successfully: {done}{end}")
+    return 1
+
+
+def told_deleted_offsets(
+    group_id: str, outcomes: Mapping[TopicPartition, KafkaError | None]
+) -> int:
+    """Print which offsets of a group were deleted and which were not; return the exit status."""
+    is_done = not any(outcomes.values())
+    if is_done:
+        print(f"Request succeeded for deleting offsets from group {group_id}.")
+    else:
+        print(
+            "\nError: Encountered some partition-level error, see the follow-up details.",
+            file=sys.stderr,
+        )
+    print_lines(["", *deleted_offset_lines(outcomes)])
+    return 0 if is_done else 1

@@ -7,12 +7,20 @@ action failed; Kafka's tool mostly prints the error on standard output and exits
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from broker.cli import streams_group_tables as tables
-from broker.cli.arguments import ToolFailed
-from broker.cli.group_deletion import told_deleted_offsets, told_deletions
-from broker.cli.group_tables import new_offset_lines
+from broker.cli.arguments import ToolFailed, add_connection, check_not_with, tool_parser
+from broker.cli.group_options import (
+    RULES_WITH_A_VALUE,
+    add_state,
+    add_timeout,
+    check_description,
+    check_only_for,
+    check_scenario,
+    only_action,
+)
+from broker.cli.group_tables import MISSING, NAME_WIDTH, columns, new_offset_lines
 from broker.cli.group_tool import (
     INACTIVE,
     all_described,
@@ -24,10 +32,11 @@ from broker.cli.group_tool import (
     print_lines,
     print_listing,
     run_action,
+    told_deleted_offsets,
+    told_deletions,
     warn,
 )
-from broker.cli.offset_reset import Offsets, from_plan, plan_text, read_plan
-from broker.cli.streams_group_options import checked_action, make_parser
+from broker.cli.offset_reset import RULES, Offsets, from_plan, plan_text, read_plan
 from broker.model import TopicPartition
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.group_offsets import committed_offsets, delete_offsets, set_offsets
@@ -35,11 +44,221 @@ from common.kafka.admin.groups import GroupListing, delete_groups, list_groups
 from common.kafka.admin.leaders import EARLIEST, LATEST, list_offsets, successes
 from common.kafka.admin.streams_groups import (
     STREAMS,
+    Assigned,
     StreamsGroupDescription,
+    Tasks,
     describe_streams_groups,
 )
 from common.kafka.admin.topics import delete_topics
 from common.kafka.errors import KafkaError
+
+
+class StreamsOffset(NamedTuple):
+    """Where a group is in a partition; None for what is not known."""
+
+    offset: int | None
+    leader_epoch: int | None
+    log_end_offset: int
+    lag: int
+
+
+def offset_lines(
+    group_id: str, offsets: Mapping[TopicPartition, StreamsOffset], *, is_verbose: bool
+) -> list[str]:
+    """Return the table of a group's offsets."""
+    found = sorted(offsets.items())
+    if not is_verbose:
+        headers = ["GROUP", "TOPIC", "PARTITION", "OFFSET-LAG"]
+        rows = [[group_id, topic, str(number), str(one.lag)] for (topic, number), one in found]
+        return columns(headers, rows, [NAME_WIDTH, NAME_WIDTH, 10, 0])
+    headers = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH"]
+    headers += ["LOG-END-OFFSET", "OFFSET-LAG"]
+    rows = [
+        [
+            group_id,
+            topic,
+            str(number),
+            *(
+                MISSING if value is None else str(value)
+                for value in (one.offset, one.leader_epoch, one.log_end_offset, one.lag)
+            ),
+        ]
+        for (topic, number), one in found
+    ]
+    return columns(headers, rows, [NAME_WIDTH, NAME_WIDTH, 10, 15, 15, 15, 15])
+
+
+def member_lines(group: StreamsGroupDescription, *, is_verbose: bool) -> list[str]:
+    """Return the table of a group's members."""
+    headers = ["GROUP", "MEMBER", "PROCESS", "CLIENT-ID", "ASSIGNMENTS"]
+    widths = [NAME_WIDTH, NAME_WIDTH, NAME_WIDTH, NAME_WIDTH, 0]
+    rows = [
+        [
+            group.group_id,
+            one.member_id,
+            one.process_id,
+            one.client_id,
+            tasks_text(one.assignment),
+        ]
+        for one in group.members
+    ]
+    if not is_verbose:
+        return columns(headers, rows, widths)
+    headers[1:1] = ["TARGET-ASSIGNMENT-EPOCH", "TOPOLOGY-EPOCH"]
+    headers[4:4] = ["MEMBER-PROTOCOL", "MEMBER-EPOCH"]
+    widths[1:1] = [25, NAME_WIDTH]
+    widths[4:4] = [NAME_WIDTH, NAME_WIDTH]
+    for row, one in zip(rows, group.members, strict=True):
+        row[1:1] = [str(group.target_epoch), str(group.topology_epoch)]
+        row[4:4] = ["classic" if one.is_classic else "streams", str(one.member_epoch)]
+        row[-1] += tasks_text(one.target_assignment, "TARGET-")
+    return columns(headers, rows, widths)
+
+
+def tasks_text(assigned: Assigned, prefix: str = "") -> str:
+    """Return tasks as `ACTIVE: 0:[0,1]; STANDBY: 1:[2]; `."""
+    kinds = ("ACTIVE", "STANDBY", "WARMUP")
+    pairs = zip(kinds, assigned, strict=True)
+    return "".join(_tasks(f"{prefix}{kind}", tasks) for kind, tasks in pairs)
+
+
+def _tasks(kind: str, tasks: Tasks) -> str:
+    listed = [f"{name}:[{','.join(map(str, partitions))}]; " for name, partitions in tasks]
+    return f"{kind}: {''.join(listed)}" if listed else ""
+
+
+def state_lines(group: StreamsGroupDescription, *, is_verbose: bool) -> list[str]:
+    """Return the table of a group's state."""
+    node = group.coordinator
+    headers = ["GROUP", "COORDINATOR (ID)", "STATE", "#MEMBERS"]
+    cells = [
+        group.group_id,
+        f"{node.host}:{node.port} ({node.node_id})",
+        group.state,
+        str(len(group.members)),
+    ]
+    widths = [NAME_WIDTH, 25, 25, 0]
+    if is_verbose:
+        headers[3:3] = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
+        cells[3:3] = [str(group.group_epoch), str(group.target_epoch)]
+        widths[3:3] = [NAME_WIDTH, 25]
+    return columns(headers, [cells], widths)
+
+
+def state_warning(group: StreamsGroupDescription) -> str | None:
+    """Return the warning before the table of a group, None without one."""
+    if group.state == "Empty":
+        return f"Streams group '{group.group_id}' has no active members."
+    return None
+
+
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+SCENARIOS = (*RULES, "from-file")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the tool."""
+    parser = tool_parser(
+        "streams-groups",
+        "List all streams groups, describe a streams group, delete streams group info, or reset "
+        "streams group offsets.",
+    )
+    add_connection(parser, has_controllers=False)
+    for flag, text in (
+        ("list", "list all streams groups"),
+        ("describe", "describe groups and how far behind they are (their lag)"),
+        ("delete", "delete groups with their offsets"),
+        ("reset-offsets", "set the offsets of a group without members on its input topics"),
+        ("delete-offsets", "delete the offsets of a group for input topics"),
+        ("all-groups", "apply to all streams groups"),
+        ("all-input-topics", "every topic of the user that the group reads"),
+        ("members", "with --describe: the members of the group and their tasks"),
+        ("offsets", "with --describe: the partitions and their lag (the default)"),
+        ("verbose", "with --describe: epochs, target tasks and offsets too"),
+        ("dry-run", "with --reset-offsets: only show what would be set"),
+        ("execute", "with --reset-offsets: set the offsets"),
+        ("export", "with --reset-offsets: print the offsets as CSV, for --from-file"),
+        ("to-earliest", "reset to the earliest offset"),
+        ("to-latest", "reset to the latest offset"),
+        ("to-current", "reset to the current offset"),
+        (
+            "delete-all-internal-topics",
+            "with --delete, or --reset-offsets --execute: delete the group's internal topics too",
+        ),
+    ):
+        parser.add_argument(f"--{flag}", action="store_true", help=text)
+    for flag, metavar, text in RULES_WITH_A_VALUE:
+        parser.add_argument(f"--{flag}", metavar=metavar, help=text)
+    for flag, text in (
+        ("group", "a group; may be given more than once"),
+        (
+            "input-topic",
+            "a topic of the user, `topic:0,1` for some of its partitions; may be given more than "
+            "once",
+        ),
+        (
+            "delete-internal-topic",
+            "with --reset-offsets --execute: an internal topic to delete; may be given more than "
+            "once",
+        ),
+    ):
+        parser.add_argument(f"--{flag}", action="append", help=text)
+    add_state(parser)
+    add_timeout(parser)
+    return parser
+
+
+def checked_action(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    """Return the only action; end the tool with an error for an invalid combination."""
+    if options.bootstrap_server is None:
+        parser.error('Missing required argument "[bootstrap-server]"')
+    action = only_action(parser, options, ACTIONS)
+    allowed_for = (
+        ("state", {"list", "describe"}),
+        *((flag, {"describe"}) for flag in ("members", "offsets", "verbose")),
+        *((flag, {"reset-offsets"}) for flag in (*SCENARIOS, "dry-run", "execute", "export")),
+        ("delete-internal-topic", {"reset-offsets"}),
+        ("delete-all-internal-topics", {"reset-offsets", "delete"}),
+        *((flag, {"reset-offsets", "delete-offsets"}) for flag in ("input-topic",)),
+        ("all-input-topics", {"reset-offsets", "delete-offsets"}),
+    )
+    check_only_for(parser, options, action, allowed_for)
+    check_not_with(parser, options, "group", ["all-groups", "list"])
+    if action != "list" and not (options.group or options.all_groups):
+        parser.error(f"Option [{action}] takes one of these options: [all-groups], [group]")
+    _check_details(parser, options, action)
+    return action
+
+
+def _check_details(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, action: str
+) -> None:
+    if action == "describe":
+        check_description(parser, options)
+    if action == "delete-offsets":
+        if not (options.input_topic or options.all_input_topics):
+            parser.error(
+                "Option [delete-offsets] takes the [group] and one of these options: "
+                "[all-input-topics], [input-topic]"
+            )
+        if options.all_groups or len(options.group) > 1:
+            parser.error("Option [delete-offsets] supports only one [group] at a time")
+    if action == "reset-offsets":
+        _check_reset(parser, options)
+
+
+def _check_reset(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.dry_run == options.execute:
+        parser.error("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+    check_scenario(parser, options, SCENARIOS)
+    if not (options.from_file or options.all_input_topics or options.input_topic):
+        parser.error(
+            "One of the reset scopes should be defined: --all-input-topics, --input-topic."
+        )
+    deletes = options.delete_internal_topic or options.delete_all_internal_topics
+    if deletes and not options.execute:
+        parser.error("Internal topics are only deleted with [execute]")
+
 
 GROUP_STATES = ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead")
 
@@ -73,20 +292,20 @@ def _described(client: AdminClient, group_ids: Iterable[str]) -> list[StreamsGro
 
 def _describe(client: AdminClient, options: argparse.Namespace) -> int:
     for group in _described(client, _group_ids(client, options)):
-        warn(tables.state_warning(group))
+        warn(state_warning(group))
         if options.state is not None:
-            print_lines(tables.state_lines(group, is_verbose=options.verbose))
+            print_lines(state_lines(group, is_verbose=options.verbose))
         elif group.members and options.members:
-            print_lines(tables.member_lines(group, is_verbose=options.verbose))
+            print_lines(member_lines(group, is_verbose=options.verbose))
         elif group.members:
             offsets = _offsets(client, group)
-            print_lines(tables.offset_lines(group.group_id, offsets, is_verbose=options.verbose))
+            print_lines(offset_lines(group.group_id, offsets, is_verbose=options.verbose))
     return 0
 
 
 def _offsets(
     client: AdminClient, group: StreamsGroupDescription
-) -> dict[TopicPartition, tables.StreamsOffset]:
+) -> dict[TopicPartition, StreamsOffset]:
     """Return where the group is in the partitions of its active tasks."""
     partitions = sorted(
         {
@@ -104,7 +323,7 @@ def _offsets(
             continue
         end, known = ends[partition].offset, committed.get(partition)
         begun = starts[partition].offset if known is None else known.offset
-        found[partition] = tables.StreamsOffset(
+        found[partition] = StreamsOffset(
             None if known is None else known.offset,
             None if known is None else known.leader_epoch,
             end,

@@ -17,6 +17,7 @@ from broker.log.meta_properties import InconsistentLogDirectory
 from broker.log.partition_log import PartitionLog
 from broker.log.storage import RealStorage
 from broker.metadata.topic_names import CLUSTER_METADATA
+from broker.raft.config import METADATA_TOPIC_ID
 from broker.raft.quorum_state import NO_NODE
 from broker.raft.voter_set import VoterSet
 from broker.server.apis import make_handler, make_holding_fetch
@@ -40,12 +41,11 @@ from broker.server.network.listener import Listener, bind
 from broker.server.network.turns import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
 from broker.server.quorum.initial_controllers import InitialController, static_voters
-from broker.server.quorum.metadata_log import (
+from broker.server.quorum.quorum import MetadataDisk, Quorum
+from broker.server.quorum.raft.partition_raft_log import (
     METADATA_PARTITION,
-    METADATA_TOPIC_ID,
     metadata_log_config,
 )
-from broker.server.quorum.quorum import MetadataDisk, Quorum
 from broker.server.quorum.voters import check_formatted, configured_voters
 from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.settings.own_settings import DynamicSettings

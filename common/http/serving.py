@@ -9,7 +9,6 @@ from typing import Final, cast
 from aiohttp import web
 
 from common.http.accepting import Connections, ProtocolServer, bound_to
-from common.http.authenticating import authenticating
 from common.http.broken_requests import (
     HttpConnection,
     answer_odd_expectations,
@@ -18,6 +17,7 @@ from common.http.broken_requests import (
     telling_requests,
 )
 from common.http.front import HTML, FrontPage, is_wanted, render, response_headers
+from common.http.guarding import authenticating
 from common.http.security import OPEN, HttpSecurity
 
 SILENT_SECONDS: Final = 30.0

@@ -4,13 +4,18 @@ A setting of type password, of the connector, its clients, converters or transfo
 as `[hidden]`; a configuration in which it still says so keeps the value there was, unless a setting
 says another address: a kept secret goes only to where it went before. `${...}` is shown as it was
 written, and what a config provider has for it is taken out of every text that is shown.
+
+A setting decides about an address if its name contains a word for an address or for the protection
+of a connection, or if its value looks like an address. So unknown plugins are covered, too. If a
+harmless setting is taken for an address, the user has to type a secret again; the opposite mistake
+would give the secret away.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from connect.config_providers.variables import VARIABLE
-from connect.definitions.addresses import changed_addresses
 from connect.definitions.concealing import HIDDEN, Concealing
 from connect.definitions.connector import CLASS
 from connect.definitions.validation import definition_of
@@ -18,6 +23,43 @@ from connect.herder.names import bad_request
 from connect.plugins.catalogue import PluginKind, Plugins
 from millstream.connect.config.types import Type
 from millstream.connect.errors import KafkaException
+
+Config = Mapping[str, str | None]
+
+_PARTS: Final = (
+    *("url", "uri", "host", "server", "endpoint", "address", "broker", "bootstrap", "proxy"),
+    # Without these the way there is open, or ends somewhere else.
+    *("ssl", "tls", "https", "security", "protocol", "mechanism", "truststore", "jaas", "oauth"),
+)
+_WORDS: Final = frozenset(
+    {"port", "ports", "region", "bucket", "domain", "dsn", "socket", "ca", "realm", "driver"}
+)
+_WORD: Final = re.compile(r"[a-z]+|[A-Z][a-z]*|[0-9]+")
+_LOOKS_LIKE_ONE: Final = re.compile(
+    r"\w://|^jdbc:|@|^\[?[\w.:-]+\]?:[0-9]{1,5}(/|,|$)|^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+)
+
+
+def changed_addresses(before: Config, after: Config) -> list[str]:
+    """Name the settings of addresses that differ, are new or are gone."""
+    names = sorted(before.keys() | after.keys())
+    return [
+        name
+        for name in names
+        if before.get(name) != after.get(name)
+        and (_is_named_so(name) or _looks_so(before.get(name)) or _looks_so(after.get(name)))
+    ]
+
+
+def _is_named_so(name: str) -> bool:
+    lowered = name.lower()
+    words = {word.lower() for word in _WORD.findall(name)}
+    return name == CLASS or any(part in lowered for part in _PARTS) or bool(words & _WORDS)
+
+
+def _looks_so(value: str | None) -> bool:
+    return value is not None and _LOOKS_LIKE_ONE.search(value.strip()) is not None
+
 
 _OF_CLIENTS: Final = (
     *("sasl.jaas.config", ".password", "ssl.keystore.key", "ssl.key.pem"),
@@ -29,8 +71,6 @@ _PLUGGED: Final = ("transforms.", "predicates.")
 
 _TOLD: Final = ("name", "group", "documentation", "display_name", "default_value", "dependents")
 """What of a setting's definition may hold the name of a transformation, or what a plugin says."""
-
-Config = Mapping[str, str | None]
 
 
 def shown(plugins: Plugins, config: Config) -> dict[str, str | None]:

@@ -9,7 +9,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from common.credentials.connecting import security_from
 from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.errors import KafkaError
 from millstream.connect.errors import ConfigException
 
 _RENAMED: Final = {
@@ -135,3 +138,19 @@ CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
     # queue faster.
     "fetch.queue.backoff.ms": "10",
 }
+
+
+def kafka_client(said: Mapping[str, Any], request_timeout_ms: int) -> KafkaClient:
+    """Make a client of librdkafka's settings for bootstrap servers, client id and security.
+
+    Raises ConfigException.
+    """
+    try:
+        return KafkaClient(
+            said["bootstrap.servers"],
+            security_from(said),
+            client_id=said.get("client.id") or "connect",
+            request_timeout_ms=request_timeout_ms,
+        )
+    except (ClientSettingsError, KafkaError) as error:
+        raise ConfigException(str(error)) from None

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from yarl import URL
 
-from common.http.authenticating import peer_session
+from common.http.guarding import peer_session
 from common.http.security import OPEN, HttpSecurity
 from common.process.tasks import spawn
 from connect.clock import random_bytes, timestamp_ms

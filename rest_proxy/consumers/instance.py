@@ -25,8 +25,7 @@ from common.kafka.stopping import stop
 from rest_proxy.consumers.reading import Reading
 from rest_proxy.consumers.state import InstanceState, Mode, Partition
 from rest_proxy.formats import Format
-from rest_proxy.kafka.errors import refusal_of
-from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
+from rest_proxy.kafka.errors import KAFKA_SECONDS, bounded, refusal_of
 from rest_proxy.refusals import RestError, illegal_state
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from common.kafka.admin.settings import AdminSettings
 from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.wire import EncodeError
-from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, refusal_of_code
-from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
+from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, KAFKA_SECONDS, bounded, refusal_of_code
 from rest_proxy.refusals import RestError, bad_request
 
 _THREADS: Final = 4

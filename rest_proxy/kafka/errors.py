@@ -1,5 +1,8 @@
-"""Turns Kafka's errors into refusals, by error code and with the reason."""
+"""Turns Kafka's errors into refusals, by error code and with the reason, and a late answer too."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from aiokafka.errors import (
@@ -95,3 +98,19 @@ def refusal_of(error: Any) -> RestError:
         return RestError(KAFKA_ERROR, str(error))
     code = reported.code()
     return refusal_of_code(code, _NOT_STORED if code == _TIMED_OUT else reported.str())
+
+
+KAFKA_SECONDS: Final = 10.0
+"""The longest time that a question may take."""
+
+
+@asynccontextmanager
+async def bounded(seconds: float = KAFKA_SECONDS) -> AsyncIterator[None]:
+    """Raise RestError, 503, if the body is not through after some seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise RestError(
+            BROKER_NOT_AVAILABLE, f"Kafka did not answer within {seconds:g} seconds."
+        ) from None

@@ -35,8 +35,13 @@ from common.kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from common.kafka.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
-from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, refusal_of, refusal_of_code
-from rest_proxy.kafka.waiting import KAFKA_SECONDS, bounded
+from rest_proxy.kafka.errors import (
+    BROKER_NOT_AVAILABLE,
+    KAFKA_SECONDS,
+    bounded,
+    refusal_of,
+    refusal_of_code,
+)
 from rest_proxy.refusals import (
     KAFKA_RETRIABLE,
     RestError,

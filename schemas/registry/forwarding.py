@@ -6,7 +6,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from common.http.authenticating import peer_session
+from common.http.guarding import peer_session
 from common.http.security import OPEN, HttpSecurity
 from schemas.registry.leader import Leadership
 from schemas.registry.refusals import forwarding_failed, unknown_leader

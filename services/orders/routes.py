@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from common.http.authenticating import peer_session
+from common.http.guarding import peer_session
 from common.http.problems import ProblemError, unavailable
 from common.process import clock, traces
 from common.process.telemetry import new_traceparent, parse_trace_id

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from common.http.authenticating import peer_session
+from common.http.guarding import peer_session
 from common.http.problems import ProblemError, unavailable
 from common.http.security import OPEN, HttpSecurity
 from services.orders.settings import OrdersSettings

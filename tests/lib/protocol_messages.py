@@ -18,10 +18,9 @@ from common.kafka.protocol.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from common.kafka.protocol.framing import request_class, response_class
-from common.kafka.protocol.layout import is_nullable, layout_of
+from common.kafka.protocol.layout import is_nullable, layout_of, parse_versions
 from common.kafka.protocol.message import Field, Message, Struct
 from common.kafka.protocol.records.metadata import METADATA_RECORDS
-from common.kafka.protocol.versions import parse_versions
 
 INTEGER_RANGES = {
     "int8": (-(2**7), 2**7 - 1),

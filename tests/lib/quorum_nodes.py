@@ -19,8 +19,8 @@ from broker.metadata.image import MetadataImage
 from broker.raft.config import NEVER_MS
 from broker.server.clock import SystemClock
 from broker.server.quorum.controller.controller_rules import ControllerRules
-from broker.server.quorum.metadata_log import METADATA_PARTITION, metadata_log_config
 from broker.server.quorum.quorum import MetadataDisk, Quorum
+from broker.server.quorum.raft.partition_raft_log import METADATA_PARTITION, metadata_log_config
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.broker_heartbeat import (

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from broker.cli.acl_options import add_arguments, read_options
+from broker.cli.acls import add_arguments, read_options
 from broker.cli.arguments import add_connection, tool_parser
 from common.kafka.rights import programs
 from millstream.cli.rights import main

@@ -8,8 +8,7 @@ A member takes its target assignment at once, because no partition has to be giv
 member first. A partition is assigned only after the share coordinator has state for it: the group
 coordinator has that state initialised (`initialization.py`), which is an effect of a heartbeat.
 
-    share_group.py       the state of a group, and its invariants
-    member.py            the two records of a member: its subscription and its current assignment
+    share_group.py       the state of a group and of its members, and their invariants
     state_partitions.py  the partitions that have state, that are to get it, that are to lose it
     records.py           the records in the log; `replay.py` has their effects
     heartbeat.py         ShareGroupHeartbeat: a member joins, stays, is assigned, leaves

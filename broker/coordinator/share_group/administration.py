@@ -4,8 +4,7 @@ from broker.coordinator.consumer_group.administration import named_partitions
 from broker.coordinator.group_state.config import ASSIGNOR
 from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import Token
-from broker.coordinator.share_group.member import ShareMember
-from broker.coordinator.share_group.share_group import ShareGroup
+from broker.coordinator.share_group.share_group import ShareGroup, ShareMember
 from broker.metadata.image import TopicsImage
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.share_group_describe import (

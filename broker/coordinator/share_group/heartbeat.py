@@ -15,16 +15,16 @@ from broker.coordinator.group_state.step import Step
 from broker.coordinator.output import ShardContext, Token
 from broker.coordinator.share_group import departures
 from broker.coordinator.share_group.initialization import maybe_initialize
-from broker.coordinator.share_group.member import (
+from broker.coordinator.share_group.records import ShareGroupEpoch, ShareMemberMetadata
+from broker.coordinator.share_group.replay import write
+from broker.coordinator.share_group.share_group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     MAX_MEMBER_ID_CHARACTERS,
+    ShareGroup,
     ShareMember,
     ShareSubscription,
 )
-from broker.coordinator.share_group.records import ShareGroupEpoch, ShareMemberMetadata
-from broker.coordinator.share_group.replay import write
-from broker.coordinator.share_group.share_group import ShareGroup
 from broker.coordinator.share_group.targets import (
     follow_target,
     is_waiting_for_epoch,

@@ -20,7 +20,7 @@ from broker.coordinator.group_state.group_records import (
     by_type,
     decode_with,
 )
-from broker.coordinator.share_group.member import ShareAssignment, ShareSubscription
+from broker.coordinator.share_group.share_group import ShareAssignment, ShareSubscription
 from broker.coordinator.share_group.state_partitions import (
     Named,
     NamedPartitions,

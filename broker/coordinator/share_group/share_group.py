@@ -25,8 +25,45 @@ from broker.coordinator.consumer_group.consumer_group import count_down
 from broker.coordinator.consumer_group.member import Assignment
 from broker.coordinator.consumer_group.new_targets import NewTargets
 from broker.coordinator.group_state.modern_group import known_member
-from broker.coordinator.share_group.member import ShareAssignment, ShareMember, ShareSubscription
 from broker.coordinator.share_group.state_partitions import StatePartitions
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+MAX_MEMBER_ID_CHARACTERS = 36
+"""The length of a UUID, which is what clients choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSubscription:
+    """The fields that a member sends about itself."""
+
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ShareAssignment:
+    """The partitions of a member, which it may share with others."""
+
+    member_epoch: int = JOIN_EPOCH
+    previous_member_epoch: int = JOIN_EPOCH
+    partitions: Assignment = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ShareMember:
+    """One member, with both its records."""
+
+    member_id: str
+    subscription: ShareSubscription
+    current: ShareAssignment
+
+    @property
+    def member_epoch(self) -> int:
+        """The epoch that it confirms with every heartbeat."""
+        return self.current.member_epoch
 
 
 class ShareGroupState(Enum):

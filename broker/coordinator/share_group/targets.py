@@ -12,10 +12,14 @@ from broker.coordinator.consumer_group.new_targets import NewTargets, fits_recor
 from broker.coordinator.group_state.config import ASSIGNOR
 from broker.coordinator.group_state.modern_group import completed, is_early
 from broker.coordinator.group_state.step import Step
-from broker.coordinator.share_group.member import ShareAssignment, ShareMember
 from broker.coordinator.share_group.records import ShareCurrent, ShareTarget, ShareTargetEpoch
 from broker.coordinator.share_group.replay import write
-from broker.coordinator.share_group.share_group import ShareDeadline, ShareGroup
+from broker.coordinator.share_group.share_group import (
+    ShareAssignment,
+    ShareDeadline,
+    ShareGroup,
+    ShareMember,
+)
 from broker.coordinator.share_group.simple_assignor import Assignable, assign
 
 logger = logging.getLogger(__name__)

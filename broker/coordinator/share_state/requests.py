@@ -7,7 +7,8 @@ from the leader of the partition.
 
 from broker.coordinator.output import Output
 from broker.coordinator.share_state.batches import StateBatch, combined
-from broker.coordinator.share_state.checks import (
+from broker.coordinator.share_state.records import UpdateOf
+from broker.coordinator.share_state.refusals import (
     PartitionCount,
     validate_initialized,
     validate_leader_epoch,
@@ -15,7 +16,6 @@ from broker.coordinator.share_state.checks import (
     validate_state_epoch,
     validate_topic,
 )
-from broker.coordinator.share_state.records import UpdateOf
 from broker.coordinator.share_state.state import (
     NO_EPOCH,
     UNINITIALIZED,

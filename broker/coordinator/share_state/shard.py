@@ -10,9 +10,12 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from broker.coordinator.output import Instant, Loading, Output, Reply, Token
-from broker.coordinator.share_state.checks import PartitionCount
 from broker.coordinator.share_state.records import decode_record
-from broker.coordinator.share_state.refusals import PartitionResult, refused_partition
+from broker.coordinator.share_state.refusals import (
+    PartitionCount,
+    PartitionResult,
+    refused_partition,
+)
 from broker.coordinator.share_state.requests import Requests
 from broker.coordinator.share_state.state import SharePartitionKey, ShareStateConfig
 from broker.coordinator.share_state.sweeps import Sweeps

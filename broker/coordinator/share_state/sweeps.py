@@ -18,7 +18,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from broker.coordinator.output import Instant, Output
-from broker.coordinator.share_state.checks import PartitionCount
+from broker.coordinator.share_state.refusals import PartitionCount
 from broker.coordinator.share_state.state import (
     MAX_FORGOTTEN_AT_ONCE,
     MAX_SNAPSHOTS_AT_ONCE,

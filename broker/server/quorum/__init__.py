@@ -19,7 +19,6 @@ and the channel through which it asks the active controller. Its parts:
       describe                 DescribeQuorum, and DescribeCluster of controllers
       failure_probe            whether a broker whose connection closed is gone
     voters, formatting         configured voters, this controller's endpoints; storage format
-    metadata_log               the name and the settings of the metadata partition
     initial_controllers        the first controllers of a new quorum
     quorum_metrics             numbers for /metrics, from `election_times` and `quorum_activity` too
 

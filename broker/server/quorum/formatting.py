@@ -26,7 +26,7 @@ from broker.metadata.features import (
 )
 from broker.model import OffsetAndEpoch
 from broker.records.errors import CorruptBatch
-from broker.server.quorum.metadata_log import METADATA_PARTITION
+from broker.server.quorum.raft.partition_raft_log import METADATA_PARTITION
 from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_snapshot, snapshot_values
 from common.kafka.protocol.message import Message

@@ -8,7 +8,7 @@ read must not be acquired for it, or nobody could have them until their lock end
 from collections.abc import Iterable
 from typing import Protocol
 
-from broker.coordinator.share_group.member import MAX_MEMBER_ID_CHARACTERS
+from broker.coordinator.share_group.share_group import MAX_MEMBER_ID_CHARACTERS
 from broker.server.authorization.data import may_on_topic
 from broker.server.authorization.guard import Guard
 from broker.server.cluster.metadata_quorum import ClusterMetadata

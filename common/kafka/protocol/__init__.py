@@ -3,7 +3,7 @@
 Start with `message.py` (how a message is declared) and `messages/metadata.py` (one that is).
 `layout.py`, `decoding.py` and `encoding.py` turn a declaration into straight-line functions, one
 per version, the first time it is used (`source.py` is one under construction, `wire.py` has the
-primitive values, `versions.py` ranges of versions); `structs.py` keeps them. `framing.py` adds the
+primitive values); `structs.py` keeps them. `framing.py` adds the
 headers of requests and responses, `api_keys.py` the versions of every API, `array_limits.py` the
 limits of their arrays; `consumer_protocol.py` and `principal.py` are bytes inside of messages.
 `records/` holds the records of Kafka's own logs in the same style.

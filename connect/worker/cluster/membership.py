@@ -34,8 +34,7 @@ from connect.group.protocol import (
 )
 from connect.herder.herder import Assignment, Herder
 from connect.herder.names import TaskId
-from connect.worker.client_settings import librdkafka_settings
-from connect.worker.kafka_client import kafka_client
+from connect.worker.client_settings import kafka_client, librdkafka_settings
 from connect.worker.settings import WorkerSettings
 from millstream.connect.errors import ConnectException
 

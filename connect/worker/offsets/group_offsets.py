@@ -8,7 +8,7 @@ from common.kafka import group_offsets
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.errors import KafkaError
 from common.kafka.group_offsets import Committed
-from connect.worker.kafka_client import kafka_client
+from connect.worker.client_settings import kafka_client
 from millstream.connect.connectors import TopicPartition
 from millstream.connect.errors import ConnectException
 

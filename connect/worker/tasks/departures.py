@@ -19,7 +19,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.group_member import leave_group
 from common.process.tasks import spawn
 from connect.clock import now_ms
-from connect.worker.kafka_client import kafka_client
+from connect.worker.client_settings import kafka_client
 from millstream.connect.errors import ConfigException
 
 log = logging.getLogger(__name__)

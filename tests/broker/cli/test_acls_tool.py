@@ -2,8 +2,7 @@
 
 import pytest
 
-from broker.cli.acl_options import add_arguments, read_options
-from broker.cli.acls import entry_lines, heading, print_acls
+from broker.cli.acls import add_arguments, entry_lines, heading, print_acls, read_options
 from broker.cli.arguments import ToolFailed, tool_parser
 from broker.cli.scram_options import (
     MECHANISMS_BY_NAME,

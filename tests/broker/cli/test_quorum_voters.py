@@ -3,8 +3,7 @@
 import pytest
 
 from broker.cli.arguments import ToolFailed
-from broker.cli.metadata_quorum import main
-from broker.cli.quorum_voters import added_controller
+from broker.cli.metadata_quorum import added_controller, main
 from broker.config.listeners import Endpoint
 from broker.log.checkpoints import decode_uuid
 

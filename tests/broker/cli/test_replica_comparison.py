@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.cli.replica_comparison import (
+from broker.cli.replica_verification import (
     Held,
     ReplicaComparison,
     ReplicasDiffer,

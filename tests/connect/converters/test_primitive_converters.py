@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.converters.catalogue import CONVERTERS, HEADER_CONVERTERS, by_name
 from connect.converters.primitives import (
     BooleanConverter,
     ByteArrayConverter,
@@ -140,15 +139,3 @@ def test_texts_have_an_encoding() -> None:
     for wrong in ("no-such", "rot13", "base64", "", "a\0b"):
         with pytest.raises(ConfigException, match="converter"):
             configured(StringConverter, converter_encoding=wrong)
-
-
-def test_a_converter_has_kafkas_name_ours_and_its_own() -> None:
-    names = by_name(*CONVERTERS)
-
-    assert (
-        names["StringConverter"]
-        is names["org.apache.kafka.connect.storage.StringConverter"]
-        is names["connect.converters.primitives.StringConverter"]
-        is StringConverter
-    )
-    assert StringConverter in HEADER_CONVERTERS

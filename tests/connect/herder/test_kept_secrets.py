@@ -3,7 +3,7 @@
 import pytest
 
 from connect.definitions import secrets
-from connect.definitions.addresses import changed_addresses
+from connect.definitions.secrets import changed_addresses
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins
 

@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from broker.log.append import AppendOrigin
+from broker.log.config import LogConfig
 from broker.log.partition_log import PartitionLog
-from broker.model import OffsetAndEpoch
+from broker.model import OffsetAndEpoch, TopicPartition
+from broker.raft.config import METADATA_PARTITION as PARTITION_NUMBER
+from broker.raft.config import METADATA_TOPIC
 from broker.records.batch import RecordBatch, split_batches
 from broker.records.control import control_type
 from broker.records.errors import CorruptBatch
@@ -23,6 +26,22 @@ from broker.server.quorum.raft.snapshot_files import SnapshotFiles
 from broker.server.quorum.raft.snapshot_format import build_control_batch, snapshot_values
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.wire import DecodeError
+
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, PARTITION_NUMBER)
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+"""Kafka's KafkaRaftClient.MAX_BATCH_SIZE_BYTES: one decision is one batch, and so one unit."""
+
+
+def metadata_log_config(segment_bytes: int = LogConfig().segment_bytes) -> LogConfig:
+    """Return the settings of the metadata log: only records in a snapshot are removed."""
+    return LogConfig(
+        retention_ms=-1,
+        retention_bytes=-1,
+        cleanup_policy=(),
+        max_message_bytes=MAX_BATCH_BYTES,
+        segment_bytes=segment_bytes,
+    )
+
 
 log = logging.getLogger("millstream.quorum.log")
 

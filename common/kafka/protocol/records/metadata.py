@@ -8,6 +8,7 @@ defaults null, -1 and -2.
 
 from functools import cache
 
+from common.kafka.protocol.layout import parse_versions
 from common.kafka.protocol.message import (
     Message,
     Struct,
@@ -24,7 +25,6 @@ from common.kafka.protocol.message import (
     uuid,
 )
 from common.kafka.protocol.structs import decode_struct, encode_struct
-from common.kafka.protocol.versions import parse_versions
 from common.kafka.protocol.wire import Buffer, DecodeError, decode_uvarint, encode_uvarint
 
 FRAME_VERSION = 1

@@ -9,10 +9,9 @@ import pytest
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.array_limits import DEFAULT_LIMIT, LIMITS
 from common.kafka.protocol.framing import request_class, response_class
-from common.kafka.protocol.layout import layout_of
+from common.kafka.protocol.layout import layout_of, parse_versions
 from common.kafka.protocol.message import Struct
 from common.kafka.protocol.structs import decode_struct, decoder_in_pieces, encode_struct
-from common.kafka.protocol.versions import parse_versions
 from common.kafka.protocol.wire import DecodeError
 from tests.lib.protocol_messages import PLAIN_SAMPLES, sample
 

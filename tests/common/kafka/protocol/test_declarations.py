@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 
+from common.kafka.protocol.layout import NO_VERSIONS, VersionRange, parse_versions
 from common.kafka.protocol.message import Message, Struct, array, int32, nested
 from common.kafka.protocol.messages.create_topics import CreateTopicsRequest
 from common.kafka.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData
@@ -19,7 +20,6 @@ from common.kafka.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from common.kafka.protocol.structs import decode_struct, encode_struct
-from common.kafka.protocol.versions import NO_VERSIONS, VersionRange, parse_versions
 from common.kafka.protocol.wire import ZERO_UUID, EncodeError
 from tests.lib.protocol_messages import ALL_MESSAGES, name_of
 
