@@ -57,6 +57,7 @@ BREACHES = {
         "import common.kafka.admin.cluster",
     ),
     "The core of Kafka's clients": ("common/kafka/client/exchange.py", "import asyncio"),
+    "What an explanation says": ("explain/causes/record.py", "import explain.asking.records"),
     "What users import": ("millstream/testing/topics.py", "import common.kafka.topics"),
     "The broker shares its pages": (
         "broker/server/front_page.py",

@@ -16,6 +16,7 @@ FOLDERS = (
     "common",
     "connect",
     "demo",
+    "explain",
     "millstream",
     "mirror",
     "rest_proxy",

@@ -75,6 +75,10 @@ OWN_COMMANDS = {
         "millstream.cli.certificates",
         "make a certificate authority for tests, and certificates",
     ),
+    "explain": (
+        "explain.command",
+        "why a record, group or transaction is as it is, and what to do",
+    ),
     "demo": ("demo.pipeline.command", "run the whole order pipeline on this machine"),
     "lab": ("demo.labs.command", "do a lab, or watch what clusters do when something breaks"),
     "load": ("demo.load.command", "send orders at a rate, tell what becomes of them"),
@@ -91,6 +95,7 @@ GROUPS = {
         for name, (_, _, what) in PROGRAMS.items()
         if name not in TOOLS and name not in _OF_THE_PIPELINE
     },
+    "Any cluster": {"explain": OWN_COMMANDS["explain"][1]},
     "Kafka's tools, on any cluster": TOOLS,
     "The order pipeline": {
         **{name: OWN_COMMANDS[name][1] for name in ("demo", "lab", "load", "rights")},

@@ -168,6 +168,7 @@ class Asks:
         version: int,
         sequence: int = 0,
         value: bytes = b"bad",
+        topic: str = TOPIC,
     ) -> int:
         batch = build_batch(
             [(None, value, (), NOW_MS)],
@@ -181,7 +182,7 @@ class Asks:
             transactional_id=name,
             acks=-1,
             timeout_ms=10_000,
-            topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         answer = self.ask(ApiKey.PRODUCE, version, request)
         return answer.responses[0].partition_responses[0].error_code

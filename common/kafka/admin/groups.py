@@ -17,7 +17,7 @@ from common.kafka.admin.coordinators import (
 )
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
-from common.kafka.protocol.consumer_protocol import decode_assignment
+from common.kafka.protocol.consumer_protocol import decode_assignment, decode_subscription
 from common.kafka.protocol.messages import consumer_group_describe, describe_groups
 from common.kafka.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from common.kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -43,7 +43,10 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """One member; the fields of KIP-848 groups are None in a classic one."""
+    """One member; the fields of KIP-848 groups are None in a classic one.
+
+    `subscription` is None where the coordinator does not tell the topics.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -53,6 +56,7 @@ class MemberDescription(NamedTuple):
     target_assignment: list[TopicPartition] | None = None
     member_epoch: int | None = None
     is_upgraded: bool | None = None
+    subscription: list[str] | None = None
 
 
 class GroupDescription(NamedTuple):
@@ -175,6 +179,7 @@ def _new_member(member: consumer_group_describe.Member) -> MemberDescription:
         _partitions(member.target_assignment),
         member.member_epoch,
         member.member_type == CONSUMER_MEMBER if knows_type else None,
+        None if member.subscribed_topic_regex else sorted(member.subscribed_topic_names),
     )
 
 
@@ -227,7 +232,16 @@ def _classic_member(member: describe_groups.DescribedGroupMember) -> MemberDescr
         member.client_id,
         member.client_host,
         _decoded_partitions(member.member_assignment),
+        subscription=_decoded_topics(member.member_metadata),
     )
+
+
+def _decoded_topics(metadata: bytes) -> list[str] | None:
+    """Decode a subscription; it is empty while the group rebalances, and may be a stranger's."""
+    try:
+        return sorted(decode_subscription(metadata).topics) if metadata else None
+    except DecodeError:
+        return None
 
 
 def _decoded_partitions(assignment: bytes) -> list[TopicPartition]:

@@ -36,6 +36,7 @@ FIRST_VERSIONS = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 """By negative timestamp, the first version of ListOffsets that supports it."""
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 UNKNOWN_OFFSET = -1
 CONSUMER_REPLICA_ID = -1
 NOT_THERE = -2
@@ -123,9 +124,16 @@ def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
 
 
 def list_offsets(
-    client: AdminClient, partitions: Collection[TopicPartition], timestamp: int
+    client: AdminClient,
+    partitions: Collection[TopicPartition],
+    timestamp: int,
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
 ) -> Outcomes[ListedOffset]:
-    """Return each partition's offset at a time, or at one of the negative timestamps above."""
+    """Return each partition's offset at a time, or at one of the negative timestamps above.
+
+    With READ_COMMITTED the latest offset is the last stable one.
+    """
 
     def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[ListedOffset]:
         if not client.supports_once(
@@ -137,6 +145,7 @@ def list_offsets(
             return dict.fromkeys(led, error)
         request = ListOffsetsRequest(
             replica_id=CONSUMER_REPLICA_ID,
+            isolation_level=isolation_level,
             timeout_ms=client.settings.request_timeout_ms,
             topics=[
                 ListOffsetsTopic(

@@ -1,9 +1,13 @@
-"""Fetches from single replicas, as a debugging client does; followers answer them too."""
+"""Fetches from single replicas, as a debugging client does; followers answer them too.
+
+A fetch as a consumer that reads committed records tells which transactions were aborted.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
 
 from common.kafka.admin.client import AdminClient, raise_for
+from common.kafka.admin.leaders import READ_COMMITTED, READ_UNCOMMITTED
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.fetch import (
     FetchPartition,
@@ -15,6 +19,7 @@ from common.kafka.protocol.messages.fetch import (
 )
 from common.kafka.topics import TopicPartition
 
+CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
 """Kafka's id of a client that reads from any replica, and up to the end of its log."""
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -28,8 +33,13 @@ def fetch_replicas(
     *,
     max_wait_ms: int,
     partition_max_bytes: int,
+    as_consumer: bool = False,
 ) -> dict[TopicPartition, PartitionData]:
-    """Fetch from one broker's own replicas, leaders or followers."""
+    """Fetch from one broker's own replicas, leaders or followers.
+
+    With `as_consumer` fetch committed records from the leader.
+    """
+    replica_id = CONSUMER_REPLICA_ID if as_consumer else DEBUGGING_REPLICA_ID
     wanted: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, offset in offsets.items():
         wanted[partition.topic].append(
@@ -43,15 +53,16 @@ def fetch_replicas(
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
+        isolation_level=READ_COMMITTED if as_consumer else READ_UNCOMMITTED,
         topics=[
             FetchTopic(topic=name, topic_id=topic_ids[name], partitions=partitions)
             for name, partitions in wanted.items()
         ],
     )
     if client.supports(ApiKey.FETCH, FIRST_VERSION_WITH_REPLICA_STATE, broker_id):
-        request.replica_state = ReplicaState(replica_id=DEBUGGING_REPLICA_ID)
+        request.replica_state = ReplicaState(replica_id=replica_id)
     else:
-        request.replica_id = DEBUGGING_REPLICA_ID
+        request.replica_id = replica_id
     answer = client.ask(request, FetchResponse, broker_id)
     raise_for(answer.error_code)
     names = {topic_id: name for name, topic_id in topic_ids.items()}

@@ -1,0 +1,99 @@
+"""Every cause holds in the facts it is about, not in facts like them, and says a sentence."""
+
+from typing import Any
+
+import pytest
+
+from explain.causes.cause import Severity, findings
+from explain.explanations import TABLES
+from tests.explain.cases import (
+    PARTITIONS,
+    TRIALS,
+    Trial,
+    group,
+    of_partition,
+    record,
+)
+
+ROWS = [(title, cause) for title, table in TABLES.items() for cause in table]
+
+
+def codes(title: str, facts: Any) -> set[str]:
+    return {one.code for one in findings(TABLES[title], facts)}
+
+
+EACH = [
+    pytest.param(title, code, trial, id=code)
+    for title, own in TRIALS.items()
+    for code, trial in own.items()
+]
+
+
+def test_every_cause_has_a_trial() -> None:
+    assert {title: set(own) for title, own in TRIALS.items()} == {
+        title: {cause.code for cause in table} for title, table in TABLES.items()
+    }
+    assert len({cause.code for _, cause in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize(("title", "code", "trial"), EACH)
+def test_a_cause_holds_where_it_should(title: str, code: str, trial: Trial) -> None:
+    assert code in codes(title, trial.holds)
+    assert code not in codes(title, trial.not_so)
+
+
+@pytest.mark.parametrize(("title", "code", "trial"), EACH)
+def test_a_cause_says_a_sentence_with_its_figures(title: str, code: str, trial: Trial) -> None:
+    for one in findings(TABLES[title], trial.holds):
+        for said in filter(None, (one.sentence, one.advice)):
+            assert "{" not in said
+            assert "None" not in said, said
+            assert said[0].isupper() or said[0].isdigit() or said[0] == "`", said
+            assert said.endswith((".", "?")), said
+        if one.severity is Severity.PROBLEM:
+            assert one.advice
+
+
+@pytest.mark.parametrize(
+    ("title", "facts"),
+    [
+        ("A partition", of_partition()),
+        ("A record", record()),
+        ("A group", group()),
+        ("How far a group is", group()),
+    ],
+)
+def test_what_is_well_gives_no_problem_and_no_notice(title: str, facts: Any) -> None:
+    found = findings(TABLES[title], facts)
+    assert found
+    assert {one.severity for one in found} == {Severity.FACT}
+
+
+def test_a_sentence_names_the_figures() -> None:
+    (found,) = findings(TABLES["A partition"], PARTITIONS["partition-replica-down"].holds)[:1]
+    assert found.sentence == (
+        "Partition orders-0 is under-replicated: broker 3 has been silent for 40 seconds (since "
+        "2027-01-15 07:59:20 UTC). In sync: brokers 1 and 2."
+    )
+    assert found.figures["silent"] == 40_000
+
+
+def test_a_group_that_catches_up_says_when() -> None:
+    trial = TRIALS["How far a group is"]["group-catches-up"]
+    (said,) = [
+        one.sentence
+        for one in findings(TABLES["How far a group is"], trial.holds)
+        if one.code == "group-catches-up"
+    ]
+    assert said == (
+        "Group fraud is 3 offsets behind. It reads 0.7 records a second while 0.2 records a second "
+        "are written, so it will have caught up in 6 seconds (2027-01-15 08:00:06 UTC)."
+    )
+
+
+def test_names_of_strangers_are_escaped() -> None:
+    facts = group(kind=None, looks=(), group_id="a\x1b[2J\nb" + "x" * 300)
+    (found,) = findings(TABLES["A group"], facts)
+    assert "There is no group a\\x1b[2J\\nbxxx" in found.sentence
+    assert "\n" not in found.sentence
+    assert "..." in found.sentence

@@ -1,0 +1,72 @@
+"""What an explanation looks like, as text, as JSON and in the documentation; the command itself."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from explain.command import main
+from explain.explanations import about_group, about_partition, explanation
+from explain.facts import Unanswered
+from explain.report import as_json, documentation, text
+from tests.explain.cases import GROUPS, PARTITIONS, cluster, group
+
+PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
+FROM = "## Every cause\n\n"
+
+
+def test_the_page_has_every_cause() -> None:
+    """REWRITE=1 writes the table anew."""
+    before, head, table = PAGE.read_text(encoding="utf-8").partition(FROM)
+    if os.environ.get("REWRITE"):
+        PAGE.write_text(f"{before}{head}{documentation()}", encoding="utf-8")
+    else:
+        assert table == documentation()
+
+
+def test_problems_come_first_and_advice_behind_its_sentence() -> None:
+    cluster, topic, partition = PARTITIONS["partition-min-isr-above-replicas"].holds
+    moving = replace(partition, leader_id=2)
+    found = explanation("Topic orders", about_partition(cluster, topic, moving), ())
+    lines = text(found).splitlines()
+    assert lines[1].startswith("! Partition orders-0 has 3 replicas, but min.insync.replicas is 4:")
+    notice = lines.index(
+        "* Broker 2 leads partition orders-0, not the preferred broker 1, which is in sync."
+    )
+    assert lines[notice + 1 : notice + 3] == [
+        "  > The controller moves it by itself if auto.leader.rebalance.enable is on; or at once:",
+        "    `millstream leader-election --election-type preferred --topic orders --partition 0`.",
+    ]
+    assert lines[notice + 3].startswith("- ")
+
+
+def test_json_has_figures_for_programs() -> None:
+    found = explanation("Group fraud", about_group(*GROUPS["group-without-members"].holds), ())
+    read = json.loads(as_json(found))
+    assert (read["subject"], read["problems"]) == ("Group fraud", 1)
+    assert read["findings"][0]["code"] == "group-without-members"
+    assert read["findings"][0]["figures"] == {"group": "fraud", "partitions": 2, "lag": 4}
+    stands = json.loads(as_json(explanation("x", about_group(cluster(), group().group), ())))
+    assert stands["problems"] == 0
+
+
+def test_what_is_not_known_is_said() -> None:
+    unanswered = [Unanswered("the groups", "CLUSTER_AUTHORIZATION_FAILED", "no")]
+    said = text(explanation("Group fraud", (), unanswered))
+    assert "Not known: the groups." in said
+    assert "nothing is wrong" not in said
+
+
+def test_no_broker_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--bootstrap-server", "127.0.0.1:1", "--timeout", "0.2", "group", "fraud"])
+    assert status == 1
+    assert "millstream explain: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["x", "1:", ":1", "-1", "1:2:3", "1:99999999999999999999"])
+def test_a_wrong_place_is_an_error(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--bootstrap-server", "127.0.0.1:1", "topic", "orders", place])
+    assert "PARTITION" in capsys.readouterr().err
