@@ -4,7 +4,7 @@ Rows are read with COPY, which returns the same text format as the log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
@@ -13,10 +13,12 @@ from connect.connectors.postgresql.catalog import TableInfo
 from connect.connectors.postgresql.envelope import Table
 from connect.connectors.postgresql.selection import Selection
 from connect.connectors.postgresql.settings import OVERRIDE
-from millstream.connect import DataException
+from millstream.connect import ConnectException, DataException
 
-Row = tuple[Table, tuple[str | None, ...] | DataException]
-"""A row of a table, or the reason why it cannot be read."""
+Row = tuple[Table, tuple[str | None, ...] | ConnectException]
+"""A row of a table; or the reason why that row (DataException) or the table cannot be read."""
+_OF_ONE_TABLE: Final = (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable)
+"""What stops one table: the user may not read it, or it was dropped since the snapshot began."""
 
 
 def begin(connection: psycopg.Connection[Any], snapshot: str | None) -> None:
@@ -32,13 +34,21 @@ def rows_of(
     selection: Selection,
     settings: Mapping[str, str],
 ) -> Iterator[Row]:
-    """Yield every row; for a value that is not valid text, a DataException in its place."""
+    """Yield every row; for a value that is not valid text, a DataException in its place.
+
+    A table that cannot be read has one ConnectException; the snapshot goes on with the next.
+    """
     for info, table in tables:
         if not selection.is_in_snapshot(*info.chain):
             continue
-        with connection.cursor() as cursor, cursor.copy(_asked(info, table, settings)) as copy:
-            while (row := _row(copy, info)) is not None:
-                yield table, row
+        connection.execute("SAVEPOINT before_table")
+        try:
+            with connection.cursor() as cursor, cursor.copy(_asked(info, table, settings)) as copy:
+                while (row := _row(copy, info)) is not None:
+                    yield table, row
+        except _OF_ONE_TABLE as error:
+            connection.execute("ROLLBACK TO SAVEPOINT before_table")
+            yield table, ConnectException(f"Table {info.full_name} cannot be read: {error}")
 
 
 def _row(copy: psycopg.Copy, info: TableInfo) -> tuple[str | None, ...] | DataException | None:

@@ -343,17 +343,19 @@ class PostgresSourceTask(SourceTask):
             yield self._row(*last, now, is_last=True)
 
     def _readable(
-        self, table: Table, row: tuple[str | None, ...] | DataException
+        self, table: Table, row: tuple[str | None, ...] | ConnectException
     ) -> Iterator[tuple[Table, list[Any]]]:
         """Yield the values of a row, unless it or its table is refused."""
         if self._refusals.is_aside(table.name):
             return
         try:
-            if isinstance(row, DataException):
+            if isinstance(row, ConnectException):
                 raise row
             yield table, table.reader.read(row)
         except DataException as error:
             self._refusals.refuse(error, table.name)
+        except ConnectException as error:
+            self._refusals.refuse_table(error, table.name)
 
     def _row(self, table: Table, values: list[Any], now: int, *, is_last: bool) -> SourceRecord:
         offset = {"lsn": self._seen, **self._refusals.offset}

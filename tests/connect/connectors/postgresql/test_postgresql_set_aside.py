@@ -73,6 +73,49 @@ def test_a_row_of_the_snapshot_sets_its_table_aside(
     reader.task.stop()
 
 
+@pytest.fixture
+def reading(database: psycopg.Connection[Any]) -> Iterator[str]:
+    """Yield a user who may not read table `a`."""
+    database.execute(
+        "CREATE ROLE reading LOGIN REPLICATION; GRANT USAGE ON SCHEMA public TO reading"
+    )
+    database.execute("GRANT SELECT ON b TO reading")
+    database.execute("CREATE PUBLICATION p FOR TABLE a, b")
+    yield "reading"
+    database.execute("DROP OWNED BY reading; DROP ROLE reading")
+
+
+def test_a_table_that_may_not_be_read_is_set_aside(
+    server: PostgreSql, database: psycopg.Connection[Any], reading: str
+) -> None:
+    kept = Kept()
+    reader = Reader(server, kept, database_user=reading)
+    assert told(reader.read(1)) == [("b", "r", 1)]
+    assert aside(reader) == ["public.a"]
+    assert "permission denied for table a" in str(reader.task.note())
+    database.execute("INSERT INTO a VALUES (4, NULL); INSERT INTO b VALUES (2, 2)")
+    assert told(reader.read(1)) == [("b", "c", 2)]
+    reader.task.stop()
+    kept.offset_of.clear()
+    reader = Reader(server, kept, more={**FAIL, "database.user": reading, "slot.name": "s2"})
+    with pytest.raises(ConnectException, match=r"Table public\.a .*permission denied for table a"):
+        reader.task.poll()
+    reader.task.stop()
+
+
+def test_a_table_that_is_dropped_before_its_rows_are_read_is_set_aside(
+    server: PostgreSql, database: psycopg.Connection[Any]
+) -> None:
+    database.execute("CREATE TABLE c (id INTEGER PRIMARY KEY); INSERT INTO c VALUES (5)")
+    reader = Reader(server, max_batch_size="1")
+    assert told(reader.read(1)) == [("a", "r", 1)]
+    database.execute("DROP TABLE c")
+    assert told(reader.read(1)) == [("b", "r", 1)]
+    assert not reader.task.poll()
+    assert aside(reader) == ["public.c"]
+    reader.task.stop()
+
+
 @pytest.mark.parametrize(
     ("before", "change", "reason"),
     [
