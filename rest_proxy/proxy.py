@@ -25,6 +25,7 @@ from rest_proxy.refusals import cluster_not_found
 from rest_proxy.schema_store import SchemaStore
 from rest_proxy.settings import Settings
 from rest_proxy.web.addresses import base_url
+from rest_proxy.web.turns import Turns
 
 _CLIENT_ID: Final = "client.id"
 
@@ -65,6 +66,8 @@ class Proxy:
     sender: Sender
     schemas: SchemaStore
     instances: Instances
+    line: asyncio.Lock
+    """In which long pieces of work wait for their turns."""
 
     @classmethod
     def of(cls, settings: Settings) -> "Proxy":
@@ -94,7 +97,12 @@ class Proxy:
                 limit=settings.whole("consumer.instances.max"),
                 now_seconds=now_seconds,
             ),
+            asyncio.Lock(),
         )
+
+    def turns(self) -> Turns:
+        """Return the turns of a piece of work that begins."""
+        return Turns(now_seconds, self.line)
 
     async def close(self) -> None:
         # At the same time, because each may wait for a broker that is gone.

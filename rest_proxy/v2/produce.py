@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from common.process.clock import now_seconds
 from common.process.json_text import NotJsonError
 from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import encode_plain
@@ -56,7 +55,7 @@ async def _produce(request: web.Request, partition: int | None) -> web.Response:
     proxy, topic = request.app[PROXY], request.match_info["topic"]
     kind = records_format(request.content_type)
     text = await read_text(request, proxy.settings.whole("request.max.bytes"))
-    turns = Turns(now_seconds)
+    turns = proxy.turns()
     limit = proxy.settings.whole("request.max.records")
     members, has_keys, has_values = await _survey(text, partition, turns, limit)
     key_schema = value_schema = None

@@ -11,7 +11,6 @@ from typing import Any, Final
 from aiohttp import web
 from aiokafka.structs import ConsumerRecord
 
-from common.process.clock import now_seconds
 from rest_proxy.formats import Format, FormatError
 from rest_proxy.formats.plain import decode_plain
 from rest_proxy.formats.wire import unframed
@@ -19,7 +18,6 @@ from rest_proxy.proxy import PROXY, Proxy
 from rest_proxy.refusals import bad_request, format_mismatch, not_serializable
 from rest_proxy.web.answers import answer
 from rest_proxy.web.media import media_type, wanted_format
-from rest_proxy.web.turns import Turns
 
 _MS: Final = 1000
 
@@ -58,7 +56,7 @@ def _parameter(request: web.Request, name: str) -> int | None:
 
 
 def _giver(proxy: Proxy, kind: Format) -> Callable[[ConsumerRecord], Awaitable[dict[str, Any]]]:
-    turns = Turns(now_seconds)
+    turns = proxy.turns()
 
     async def give(record: ConsumerRecord) -> dict[str, Any]:
         await turns.yield_if_long()

@@ -25,7 +25,6 @@ from rest_proxy.v3.topics import json_body
 from rest_proxy.web.answers import answer
 from rest_proxy.web.bodies import objects_field, only, text_field
 from rest_proxy.web.media import JSON, check_v3_body
-from rest_proxy.web.turns import Turns
 
 _MAX_PENDING: Final = 500
 """The limit of records of one stream without a report; above it the body is not read. A caller that
@@ -68,7 +67,7 @@ class RecordStream:
         return self._response
 
     async def _read(self) -> None:
-        turns = Turns(now_seconds)
+        turns = self._proxy.turns()
         count = 0
         try:
             async for told in self._told():
@@ -106,7 +105,7 @@ class RecordStream:
 
     async def _report(self) -> None:
         """Write the reports, those that are there together in one piece."""
-        turns = Turns(now_seconds)
+        turns = self._proxy.turns()
         reports = bytearray()
         while (pending := await self._pending.get()) is not None:
             if self._response is None:
