@@ -5,5 +5,6 @@ of all programs. It writes its state to the file `state.json` in its folder, whi
 read. When it ends, even by a kill, the kernel ends all of its programs.
 
 `supervisor` is the process, `page` the page, and `seeding` a separate program that creates the
-seeds and ends.
+seeds and ends. `looking` is another process: it looks into a cluster for `millstream.testing`, with
+`topic_reading`.
 """

@@ -11,6 +11,10 @@ with LocalCluster(brokers=3) as cluster:
 with LocalStack() as stack:
     requests.get(stack.rest_proxy_url + "/topics")
 
+with ClusterView("kafka.example.org:9092") as view:  # any Kafka; the others have these calls too
+    view.wait_for_records("orders", 10)
+    assert view.group("fraud").lag == 0
+
 The fixtures are `kafka_broker`, `kafka_cluster`, `schema_registry`, `rest_proxy`, `connect_worker`
 and `kafka_stack`.
 """
@@ -19,14 +23,18 @@ from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
 from millstream.testing.local_program import LocalConnect, LocalRegistry, LocalRestProxy
 from millstream.testing.local_stack import LocalStack
+from millstream.testing.looking import ClusterView, KafkaRefusedError, NotSeenError
 from millstream.testing.node_process import BrokerFailedError
 
 __all__ = [
     "BrokerFailedError",
+    "ClusterView",
+    "KafkaRefusedError",
     "LocalBroker",
     "LocalCluster",
     "LocalConnect",
     "LocalRegistry",
     "LocalRestProxy",
     "LocalStack",
+    "NotSeenError",
 ]

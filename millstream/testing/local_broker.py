@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from millstream.testing.block import Block
+from millstream.testing.looking import Looks
 from millstream.testing.node_process import NodeProcess, settings_text
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millstream.testing.topics import create_topic
@@ -21,7 +22,7 @@ TEST_SETTINGS = {
 }
 
 
-class LocalBroker(Block):
+class LocalBroker(Looks, Block):
     """A broker for tests. Settings have Kafka's names, as keywords with underscores or in a dict:
 
     `LocalBroker(num_partitions=3, **{"log.retention.ms": 1000})`. `with` or `start()`
@@ -147,6 +148,7 @@ class LocalBroker(Block):
 
     def close(self) -> None:
         """Stop the broker and remove its folder."""
+        self._close_view()
         try:
             self.stop()
         finally:

@@ -26,6 +26,7 @@ from millstream.processes.cluster_layout import (
 from millstream.testing.block import Block
 from millstream.testing.links import Links
 from millstream.testing.local_broker import TEST_SETTINGS
+from millstream.testing.looking import Looks
 from millstream.testing.node_process import BrokerFailedError, NodeProcess, settings_text
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millstream.testing.topics import create_topic
@@ -37,7 +38,7 @@ POLL_SECONDS = 0.01
 _LEADER = re.compile(r" leader leader_id=(?P<leader_id>\d+) leader_epoch=(?P<epoch>\d+)")
 
 
-class LocalCluster(Block):
+class LocalCluster(Looks, Block):
     """A cluster for tests; settings have Kafka's names, as with `LocalBroker`.
 
     With `controllers=None` every node is broker and controller, with ids from 1. Otherwise
@@ -282,6 +283,7 @@ class LocalCluster(Block):
 
     def close(self) -> None:
         """Kill all running nodes, and remove the folder; a clean stop is not needed."""
+        self._close_view()
         self.kill()
         if self._links is not None:
             self._links.close()

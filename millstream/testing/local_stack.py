@@ -13,12 +13,13 @@ from millstream.testing.local_program import (
     LocalRegistry,
     LocalRestProxy,
 )
+from millstream.testing.looking import Looks
 
 PARTS = ("registry", "rest-proxy", "connect")
 _MAX_REPLICAS = 3
 
 
-class LocalStack(Block):
+class LocalStack(Looks, Block):
     """A stack for tests: brokers and the named parts. Keywords are settings of the brokers.
 
     `with` or `start()` starts the stack. `LocalStack(brokers=3)` has a cluster of three brokers;
@@ -62,6 +63,10 @@ class LocalStack(Block):
         """The address of the Connect worker."""
         return self.programs["connect"].url
 
+    def client_file(self) -> str:
+        """Return a file of client settings of the administrator, "" if none are needed."""
+        return self.brokers.client_file()
+
     def environment(self) -> dict[str, str]:
         """Return environment variables with the addresses of all parts."""
         names = {
@@ -100,6 +105,7 @@ class LocalStack(Block):
                     command_config=file,
                 )
                 self._start("connect", worker, starting)
+            self.registry_url = registry_url
             self._running = starting.pop_all()
         return self
 
@@ -110,4 +116,5 @@ class LocalStack(Block):
 
     def close(self) -> None:
         """Stop all programs, the brokers last, and remove their folders."""
+        self._close_view()
         self._running.close()

@@ -57,6 +57,7 @@ def session_kafka_cluster() -> Iterator[LocalCluster]:
 def schema_registry(kafka_broker: LocalBroker) -> Iterator[LocalRegistry]:
     """A schema registry on the test's `kafka_broker`."""
     with LocalRegistry(kafka_broker.bootstrap_servers) as registry:
+        kafka_broker.registry_url = registry.url
         yield registry
 
 
