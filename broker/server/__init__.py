@@ -5,7 +5,7 @@ The wiring, the only files that know how a broker is put together:
     running       a node's process: signals, the end of its parent, the limit of its end
     node          a node from start to stop: the quorum, the broker, the listeners
     apis          which APIs are served, and what the handler of each works on
-    metrics_page  all numbers as text
+    metrics_page  all numbers as text, those of the broker from `broker_metrics`
     front_page    the page at `/` for browsers
     broker        the parts of one broker, and what each is given
 
@@ -26,8 +26,9 @@ The rooms, each of which knows only those below it (an import contract in pyproj
                   requests to the controller
     network       listeners, connections, frames, and the server of the web pages
     login         TLS and logins: keys, certificates, handshakes, and what SASL needs of the machine
-    clock, collector, metrics
-                  time and randomness; when garbage is collected; numbers for `/metrics`
+    clock, collector, metrics, distribution, metric_families
+                  time and randomness; when garbage is collected; numbers for `/metrics`, how times
+                  are counted, and families of metrics as Prometheus takes them
 
 A part gets the objects it works on as arguments: logs, a clock, the metadata, a channel to the
 controller. A part that must notify a room above it is given a callable.

@@ -19,7 +19,7 @@ from broker.model import TopicPartition
 from broker.quotas.connection_counts import ConnectionCounts
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.authorization.guard import guard_of
-from broker.server.clock import Clock, Random, monotonic_seconds
+from broker.server.clock import Clock, Random, monotonic_seconds, thread_seconds
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
@@ -37,12 +37,14 @@ from broker.server.coordinators.transaction_verifier import (
     VerifierConfig,
 )
 from broker.server.coordinators.transactions import Transactions
+from broker.server.distribution import IdleRatio
 from broker.server.login.node_tls import TO_BROKERS
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import RequestContext
 from broker.server.network.listeners import Listeners
+from broker.server.network.request_times import RequestTimes
 from broker.server.peers import Peers
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
@@ -103,6 +105,8 @@ class Broker:
         self.spared: Callable[[], AbstractContextManager[None]] = nullcontext
         """A context whose long-lived new objects the garbage collector does not visit."""
         self.metrics = Metrics()
+        self.request_times = RequestTimes()
+        self.idle_ratio = IdleRatio(monotonic_seconds(), thread_seconds())
         self.listeners = Listeners(
             ConnectionCounts(
                 config.quotas.connections,
@@ -327,6 +331,8 @@ class Broker:
     def on_metadata_change(self, delta: MetadataDelta) -> None:
         """Apply the changes of a batch of records, or of a snapshot."""
         self.departures.apply(delta)
+        for topic in delta.deleted_topics:
+            self.metrics.traffic.forget(topic.name, topic.topic_id)
         if self.lifecycle.is_following:
             self.settings.apply(delta)
             self.throttles.apply(delta)

@@ -175,6 +175,9 @@ class SteadyClock(SystemClock):
 monotonic_seconds = time.monotonic
 """Measures durations: it is finer than `Clock`, and is never used for a deadline."""
 
+thread_seconds = time.thread_time
+"""The processor time that the calling thread has used."""
+
 
 def system_random() -> Random:
     """Return the operating system's random source: what it gave does not tell what it gives next.

@@ -264,13 +264,14 @@ class Node:
         )
         quorum.machine.on_change = broker.on_metadata_change
         config = self._config
+        shared = Shared.of(loop, monotonic_seconds)
         dispatcher = Dispatcher(
             partial(make_handler, broker),
-            request_counts=broker.metrics.requests,
+            times=broker.request_times,
+            turns=shared.turns,
             on_queued=partial(answer_impatient, broker.parked_fetches),
             on_closed=broker.on_connection_closed,
         )
-        shared = Shared.of(loop, monotonic_seconds)
         broker.quotas.meter(shared.turns, dispatcher, partial(make_holding_fetch, broker))
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
             # Bound, so that the port is known; connections are refused until the broker serves.

@@ -1,7 +1,7 @@
 """The group shards: one for each partition of `__consumer_offsets` that this broker leads."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from broker.coordinator.group.refusals import refuse
 from broker.coordinator.group.shard import GroupShard
@@ -15,7 +15,6 @@ from broker.metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from broker.model import TopicPartition
 from broker.records.control import EndMarker
 from broker.server.clock import Random
-from broker.server.coordinators.group_metrics import GroupNumber, group_numbers
 from broker.server.coordinators.shard_loading import load_with_transactions
 from broker.server.coordinators.shards import AskedShard, ShardKind, ShardParts, Shards
 from broker.server.coordinators.share_state_calls import ShareStateCalls, by_topic, divided
@@ -81,9 +80,9 @@ class Groups(Shards[GroupShard]):
 
         asked.when_done(tell)
 
-    def numbers(self) -> Iterator[GroupNumber]:
-        """Return the numbers for the metrics page."""
-        return group_numbers(self._shards.values())
+    def shards(self) -> Iterable[GroupShard]:
+        """Return the shards that this broker coordinates."""
+        return self._shards.values()
 
     # --- transactions ---
 

@@ -160,6 +160,14 @@ class Shards(Generic[ShardT]):
         self._gone: list[ShardT] = []
         """Shards that are unloaded and not freed yet."""
 
+    def partition_counts(self) -> dict[str, int]:
+        """Return how many partitions are active, are loading, and cannot be read."""
+        return {
+            "active": len(self._shards),
+            "loading": len(self._loading),
+            "failed": len(self._damaged),
+        }
+
     # --- loading ---
 
     def follow_partitions(self) -> None:

@@ -1,13 +1,4 @@
-"""The numbers of Kafka's `share-coordinator-metrics`, with Kafka's names."""
-
-from typing import TYPE_CHECKING
-
-from broker.metadata.topic_names import SHARE_GROUP_STATE
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
-_PREFIX = "kafka_server_share_coordinator_metrics_"
+"""The counters of share-partitions' states; `share_state_page` makes text of them on request."""
 
 
 class ShareStateMetrics:
@@ -31,40 +22,3 @@ class ShareStateMetrics:
         self.request_count += 1
         self.write_ms += elapsed_ms
         self.max_write_ms = max(self.max_write_ms, elapsed_ms)
-
-
-def share_state_families(metrics: ShareStateMetrics) -> "list[Metric]":
-    """Return the numbers for the Prometheus client."""
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        SummaryMetricFamily,
-    )
-
-    pruned = GaugeMetricFamily(
-        f"{_PREFIX}last_pruned_offset",
-        "The offset that the records of a partition were deleted before",
-        labels=["topic", "partition"],
-    )
-    for number, offset in sorted(metrics.last_pruned_offsets.items()):
-        pruned.add_metric([SHARE_GROUP_STATE, str(number)], offset)
-    return [
-        CounterMetricFamily(
-            f"{_PREFIX}write", "States of share-partitions that were written", metrics.write_count
-        ),
-        SummaryMetricFamily(
-            f"{_PREFIX}write_latency",
-            "Milliseconds until a request to write states was answered",
-            count_value=metrics.request_count,
-            sum_value=metrics.write_ms,
-        ),
-        GaugeMetricFamily(
-            f"{_PREFIX}write_latency_avg",
-            "The mean of them",
-            metrics.write_ms / metrics.request_count if metrics.request_count else 0,
-        ),
-        GaugeMetricFamily(
-            f"{_PREFIX}write_latency_max", "The longest of them", metrics.max_write_ms
-        ),
-        pruned,
-    ]

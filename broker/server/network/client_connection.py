@@ -62,6 +62,20 @@ class ClientSettings(NamedTuple):
     security: ClientSecurity = ClientSecurity()
     tls: TlsContexts | None = None
     """Shared by all connections; None if `security` has no TLS."""
+    traffic: "ChannelTraffic | None" = None
+    """Where the requests and answers of these connections are counted, if they are."""
+
+
+class ChannelTraffic:
+    """Counts what was sent and received over connections to other nodes."""
+
+    __slots__ = ("bytes_in", "bytes_out", "requests", "responses")
+
+    def __init__(self) -> None:
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.requests = 0
+        self.responses = 0
 
 
 def client_settings(
@@ -250,10 +264,17 @@ class ClientConnection:
         """Send a request before all that wait."""
         first = self._prepare(request, api_version, on_answer)
         assert first.frame is not None
-        self._unsent += first.frame
+        self._put(first.frame)
         first.frame = None
         self._waiting.appendleft(first)
         self._flush()
+
+    def _put(self, frame: bytes) -> None:
+        self._unsent += frame
+        traffic = self._settings.traffic
+        if traffic is not None:
+            traffic.requests += 1
+            traffic.bytes_out += len(frame)
 
     def _on_greeted(self, answer: Message | None) -> None:
         if answer is None:
@@ -335,7 +356,7 @@ class ClientConnection:
             if frame is None:
                 not_served.append(waiting)
             else:
-                self._unsent += frame
+                self._put(frame)
         for waiting in not_served:
             self._waiting.remove(waiting)
             _cancel(waiting.timer)
@@ -443,6 +464,10 @@ class ClientConnection:
         if correlation_id != waiting.correlation_id:
             raise DecodeError(f"answer {correlation_id} instead of {waiting.correlation_id}")
         self._failure_count = 0
+        traffic = self._settings.traffic
+        if traffic is not None:
+            traffic.responses += 1
+            traffic.bytes_in += 4 + len(frame)
         self._waiting.popleft()
         _cancel(waiting.timer)
         waiting.on_answer(message)

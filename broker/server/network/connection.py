@@ -27,18 +27,19 @@ Invariants:
   wait to be sent no request is begun: a client that never reads its answers fills its own buffers;
 - a closed connection is noticed whether or not it is read from, and its answers are dropped;
 - the receive buffer grows with the bytes that arrive, never with the announced length.
-
 """
 
 import logging
 import socket
 import struct
+from bisect import bisect
 from collections import deque
 from enum import IntEnum, auto
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.security.principal import ANONYMOUS
+from broker.server.distribution import BOUNDS, Distribution
 from broker.server.login.tls_socket import TlsSocket
 from broker.server.network.buffers import PartialFrame
 from broker.server.network.later import Later, Making, Place, waiting
@@ -107,6 +108,7 @@ class Connection:
         "_partial",
         "_sink",
         "_socket",
+        "_stalled",
         "_turns",
         "_unsent",
         "last_active",
@@ -131,8 +133,7 @@ class Connection:
         self._socket = accepted
         self._sink = sink
         self.max_frame_bytes = max_frame_bytes
-        self.min_frame_bytes = MIN_FRAME_BYTES
-        """Less while frames are no requests."""
+        self.min_frame_bytes = MIN_FRAME_BYTES  # less while frames are no requests
         self._partial: PartialFrame | None = None
         self._backlog: memoryview | None = None
         self._making: Place | None = None
@@ -144,6 +145,7 @@ class Connection:
         self._is_reading = False
         self._is_watched = False
         self._is_writing = False
+        self._stalled: tuple[Distribution | None, float] = None, 0.0  # the write under way
         self.last_active = self._turns.now()
         self.peer = peer
         self.state = State.READING
@@ -177,7 +179,7 @@ class Connection:
             # While the connection is held, only this shows that the client has closed it.
             self._watch(self.state is State.HELD)
             return
-        self.last_active = now = self._turns.now()
+        self.last_active = self._turns.mark = now = self._turns.now()
         self._turns.ends = now + TURN_SECONDS
         self._is_in_turn = True
         try:
@@ -295,7 +297,7 @@ class Connection:
 
     def _make(self, steps: Making, frame: memoryview) -> None:
         """Begin with an answer that may take more than this turn."""
-        place = Place(steps)
+        place = Place(steps, self._turns.take_timing())
         self.places.append(place)
         self._run(place)
         if not place.is_done and self.state is not State.CLOSED and place.holds:
@@ -325,10 +327,11 @@ class Connection:
                     value = awaited.value
                 else:
                     place.awaited = awaited
+                    place.note_wait(turns.now)
                     awaited.when_done(partial(self._go_on, place))
                     return
         except StopIteration as done:
-            place.steps, place.parts, place.is_done = None, done.value or [], True
+            place.finish(done.value or [], turns.now)
         if self.places and self.places[0] is place:
             self._take_answers()
 
@@ -365,7 +368,9 @@ class Connection:
         """Send every answer whose turn has come."""
         places = self.places
         while places and places[0].is_done:
-            self._unsent.add(places.popleft().parts)
+            place = places.popleft()
+            self._unsent.add(place.parts)
+            self._turns.end(place.timing)
 
     def _on_turn(self) -> None:
         """Begin the requests of the backlog."""
@@ -449,9 +454,15 @@ class Connection:
     def _flush(self) -> None:
         """Send what is there, unless earlier bytes still wait for the socket."""
         if not self._is_writing:
+            turns = self._turns
+            sends, turns.sends = turns.sends, None
             try:
-                if not self._unsent.send():
+                if self._unsent.send():
+                    if sends is not None:
+                        sends.counts[bisect(BOUNDS, turns.now() - turns.mark)] += 1
+                else:
                     self._is_writing = True
+                    self._stalled = sends, turns.mark
                     self._loop.add_writer(self._socket.fileno(), self._on_writable)
             except OSError:
                 self.close()
@@ -462,6 +473,7 @@ class Connection:
             if self._unsent.send():
                 self._is_writing = False
                 self._loop.remove_writer(self._socket.fileno())
+                self._turns.count_write(*self._stalled)
         except OSError:
             self.close()
         self._settle()

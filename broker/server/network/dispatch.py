@@ -9,15 +9,23 @@ ENTRIES_AT_ONCE entries is encoded in pieces, so that no request blocks the loop
 """
 
 import logging
-from collections import Counter
+from bisect import bisect
 from collections.abc import Callable, Generator
 from enum import Enum
 from functools import cache, partial
 from typing import Any, NamedTuple, Protocol, cast
 
+from broker.server.distribution import BOUNDS
 from broker.server.network.connection import Connection
 from broker.server.network.later import Making, Steps
+from broker.server.network.request_times import (
+    FOLLOWER_FETCH,
+    RequestTimes,
+    Timing,
+    is_of_follower,
+)
 from broker.server.network.sending import Part
+from broker.server.network.turns import Turns
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import (
@@ -84,12 +92,14 @@ class Dispatcher:
         self,
         make_handler: Callable[[int], Handler | None],
         *,
-        request_counts: Counter[int],
+        times: RequestTimes,
+        turns: Turns,
         on_queued: Callable[[Connection], None],
         on_closed: Callable[[Connection], None],
     ) -> None:
         self._make_handler = make_handler
-        self._request_counts = request_counts
+        self.times = times
+        self._turns = turns
         self._on_queued = on_queued
         self._on_closed = on_closed
         self._made: dict[int, Handler] = {}
@@ -122,20 +132,34 @@ class Dispatcher:
         handler = self._handlers.get(api_key) or self._find_handler(api_key)
         if handler is None:
             return self._answer_unsupported(connection, header)
-        self._request_counts[api_key] += 1
+        times = self.times[api_key]
+        times.versions[header.api_version] += 1
         if connection.places and api_key != ApiKey.FETCH:
             self._on_queued(connection)
         # `tuple.__new__` saves the call of the named tuple's own constructor.
         context = tuple.__new__(RequestContext, (connection, header, header.api_version))
+        turns = self._turns
+        began = turns.mark
         if not isinstance(message, Message):
+            turns.timing = Timing(times, connection.last_active, began)
             return decoded_in_pieces(context, message, handler)
+        if api_key == ApiKey.FETCH and is_of_follower(message):
+            times = self.times[FOLLOWER_FETCH]
         try:
             answer = handler(context, message)
         except KafkaError as error:
             answer = error_response(header, error)
-        if isinstance(answer, Message):
-            return encode(header, answer)
-        return None if answer is NO_RESPONSE else making(header, answer)
+        if not isinstance(answer, Message) and answer is not NO_RESPONSE:
+            turns.timing = Timing(times, connection.last_active, began)
+            return making(header, answer)
+        parts = encode(header, answer) if isinstance(answer, Message) else None
+        turns.mark = ready = turns.now()
+        turns.sends = times.sends
+        if began == connection.last_active:
+            times.at_once.counts[bisect(BOUNDS, ready - began)] += 1
+        else:
+            times.note_queued(connection.last_active, began, ready)
+        return parts
 
     def on_closed(self, connection: Connection) -> None:
         """Drop everything that belongs to a closed connection."""

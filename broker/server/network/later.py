@@ -21,6 +21,7 @@ must not read the frame.
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
+from broker.server.network.request_times import Timing
 from broker.server.network.sending import Part
 
 T = TypeVar("T")
@@ -97,10 +98,12 @@ Making = Steps[list[Part] | None]
 class Place:
     """The place of one answer in the order of its connection, and the generator that makes it."""
 
-    __slots__ = ("awaited", "is_done", "parts", "steps")
+    __slots__ = ("awaited", "is_done", "parts", "steps", "timing")
 
-    def __init__(self, steps: Making | None) -> None:
+    def __init__(self, steps: Making | None, timing: Timing | None = None) -> None:
         self.steps = steps
+        self.timing = timing
+        """None for an answer that was made at once."""
         self.awaited: Later | None = None
         self.is_done = False
         self.parts: list[Part] = []
@@ -109,6 +112,17 @@ class Place:
     def holds(self) -> bool:
         """True if no other request may be begun before this one goes on."""
         return self.awaited is None or self.awaited.holds
+
+    def note_wait(self, now: Callable[[], float]) -> None:
+        """Begin to wait; only the first time counts, as in Kafka."""
+        if self.timing is not None and self.timing.waits_since is None:
+            self.timing.waits_since = now()
+
+    def finish(self, parts: list[Part], now: Callable[[], float]) -> None:
+        """Take the answer."""
+        self.steps, self.parts, self.is_done = None, parts, True
+        if self.timing is not None:
+            self.timing.ready = now()
 
 
 def waiting(until: Later) -> Making:

@@ -34,9 +34,9 @@ class Listeners:
         """The port of each listener, by its name."""
         return {name: listener.port for name, listener in self._by_name.items()}
 
-    def connection_count(self) -> int:
-        """Return how many client connections are open."""
-        return sum(len(listener.connections) for listener in self._by_name.values())
+    def connection_counts(self) -> dict[str, int]:
+        """Return how many client connections are open at each."""
+        return {name: len(listener.connections) for name, listener in self._by_name.items()}
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has closed."""

@@ -19,7 +19,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from broker.server.distribution import Distribution
 from broker.server.network.buffers import ReceiveBuffers
+from broker.server.network.request_times import Timing
 
 TURN_SECONDS = 0.000_5
 """About thirty small requests: with fifty greedy clients the next client is served within 25 ms,
@@ -31,7 +33,7 @@ ROUND_SECONDS = 0.005
 class Turns:
     """The queue of a node's connections that have more to do than fits into one turn."""
 
-    __slots__ = ("_is_scheduled", "_waiting", "ends", "loop", "now")
+    __slots__ = ("_is_scheduled", "_waiting", "ends", "loop", "mark", "now", "sends", "timing")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.loop = loop
@@ -41,12 +43,34 @@ class Turns:
         """The end of the turn that was begun last."""
         self.now = now
         """Monotonic seconds; the clock of the loop has whole milliseconds only."""
+        self.mark = 0.0
+        """The time at which the turn began, or a request of it was answered."""
+        self.timing: Timing | None = None
+        """Of the request that was begun last, if it is answered later."""
+        self.sends: Distribution | None = None
+        """Where the next write is counted; None if no request was answered since the last one."""
 
     def begin(self) -> float:
         """Begin a turn, and return the time."""
-        now = self.now()
+        self.mark = now = self.now()
         self.ends = now + TURN_SECONDS
         return now
+
+    def take_timing(self) -> Timing | None:
+        """Return the times of the request that was begun last; None if they are counted."""
+        timing, self.timing = self.timing, None
+        return timing
+
+    def end(self, timing: Timing | None) -> None:
+        """Count a request that was answered later, as its answer is sent away."""
+        if timing is not None:
+            self.mark = self.now()
+            self.sends = timing.end(self.mark)
+
+    def count_write(self, sends: Distribution | None, began: float) -> None:
+        """Count a write that did not end at once."""
+        if sends is not None:
+            sends.add(self.now() - began)
 
     def is_over(self) -> bool:
         """Return True if the current turn is over, and the rest belongs to the next one."""

@@ -26,6 +26,7 @@ from broker.records.errors import CorruptBatch
 from broker.server.authorization.audit import Audit
 from broker.server.authorization.guard import guard_of
 from broker.server.clock import Clock, Random, monotonic_seconds, random_uuid
+from broker.server.distribution import Distribution
 from broker.server.login.node_tls import TO_CONTROLLERS, NodeTls
 from broker.server.network.client_connection import ClientSettings, client_settings
 from broker.server.quorum.controller.active_controller import OnResponse
@@ -41,7 +42,7 @@ from broker.server.quorum.controller.controller_rules import (
 )
 from broker.server.quorum.controller.describe import describe_controllers, describe_quorum
 from broker.server.quorum.controller.leadership import Leadership
-from broker.server.quorum.election_times import ElectionTimes, Latencies
+from broker.server.quorum.election_times import ElectionTimes
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
 from broker.server.quorum.quorum_activity import QuorumActivity
@@ -126,7 +127,7 @@ class Quorum:
         )
         self.elections = ElectionTimes(clock.now_ms())
         self.activity = QuorumActivity(self.raft.log.end_offset, clock.now_ms())
-        self.partition_election_times = Latencies()
+        self.partition_election_times = Distribution()
         """The durations of decisions that elected partitions' leaders, until their commit."""
         self._told = (NO_NODE, -1, False)
         self._timer: asyncio.TimerHandle | None = None
@@ -435,7 +436,7 @@ class Quorum:
         if self.is_serving and machine.elections.all_count > count:
             # This node made the decision, so the batch has the time of its clock.
             latency_ms = self._clock.timestamp_ms() - machine.last_timestamp_ms
-            self.partition_election_times.add(max(latency_ms, 0))
+            self.partition_election_times.add(max(latency_ms, 0) / 1000)
 
     def _take_leader_changes(self) -> None:
         changes, self.machine.leader_changes = self.machine.leader_changes, []

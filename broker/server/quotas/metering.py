@@ -52,10 +52,11 @@ INT32_MAX = 2**31 - 1
 class Charge:
     """One request: its client once that is known, the time it has taken, the wait it imposed."""
 
-    __slots__ = ("account", "began", "outer", "spent", "wait_ms")
+    __slots__ = ("account", "api_key", "began", "outer", "spent", "wait_ms")
 
     def __init__(self) -> None:
         self.account: Account | None = None
+        self.api_key = 0
         self.began = 0.0
         """When the step under way began, in seconds."""
         self.spent = 0.0
@@ -199,7 +200,7 @@ class Metering:
                 self._end(charge)
                 self._record_time(charge)
                 if charge.wait_ms:
-                    self._mute(connection, charge.wait_ms)
+                    self._mute(connection, charge)
                 parts: list[Part] | None = done.value
                 return parts
             except BaseException:
@@ -211,14 +212,16 @@ class Metering:
     def _then_muted(
         self, connection: Connection, charge: Charge, parts: list[Part] | None
     ) -> Making:
-        self._mute(connection, charge.wait_ms)
+        self._mute(connection, charge)
         return parts
         yield  # A generator: its connection has a place for the answer before it is muted.
 
-    def _mute(self, connection: Connection, wait_ms: int) -> None:
+    def _mute(self, connection: Connection, charge: Charge) -> None:
+        seconds = charge.wait_ms / 1_000
+        self._dispatcher.times[charge.api_key].note("throttletimems", seconds)
         muting = Muting(self._muted.discard)
         self._muted.add(muting)
-        muting.timer = self._loop.call_later(wait_ms / 1_000, muting.end)
+        muting.timer = self._loop.call_later(seconds, muting.end)
         connection.mute(muting)
 
     # --- around the handlers ---
@@ -240,6 +243,7 @@ class Metering:
         user = context.connection.peer.principal.partition(":")[2]
         account = self._accounts.of(user, context.header.client_id or "", self._now_ms())
         charge.account = account
+        charge.api_key = context.header.api_key
         return account
 
     def _handle(

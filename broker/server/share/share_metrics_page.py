@@ -1,20 +1,20 @@
 """The metrics of share groups at the leaders of partitions, under Kafka's names.
 
-kafka_server_share_group_metrics_<name>      RecordAcknowledgementsPerSec by ack_type,
-                                             PartitionLoadTimeMs, and by group
-                                             RequestTopicPartitionsFetchRatio and
-                                             TopicPartitionsAcquireTimeMs
-kafka_server_share_partition_metrics_<name>  InFlightMessageCount, InFlightBatchCount,
-                                             InFlightBatchMessageCount, FetchLockTimeMs,
-                                             FetchLockRatio and AcquisitionLockTimeoutPerSec, of
-                                             each share-partition
-kafka_server_delayed_share_fetch_metrics_<name>
-                                             ExpiresPerSec
-kafka_server_share_session_cache_<name>      ShareSessionsCount, SharePartitionsCount,
-                                             ShareSessionEvictionsPerSec
-kafka_server_broker_topic_metrics_<name>     TotalShareFetchRequestsPerSec and
-                                             TotalShareAcknowledgementRequestsPerSec by topic, and
-                                             Failed... for both
+kafka_server_sharegroupmetrics_<name>      RecordAcknowledgementsPerSec by ackType,
+                                           PartitionLoadTimeMs, and by group
+                                           RequestTopicPartitionsFetchRatio and
+                                           TopicPartitionsAcquireTimeMs
+kafka_server_sharepartitionmetrics_<name>  InFlightMessageCount, InFlightBatchCount,
+                                           InFlightBatchMessageCount, FetchLockTimeMs,
+                                           FetchLockRatio and AcquisitionLockTimeoutPerSec, of
+                                           each share-partition
+kafka_server_delayedsharefetchmetrics_<name>
+                                           ExpiresPerSec
+kafka_server_sharesessioncache_<name>      ShareSessionsCount, SharePartitionsCount,
+                                           ShareSessionEvictionsPerSec
+kafka_server_brokertopicmetrics_<name>     TotalShareFetchRequestsPerSec and
+                                           TotalShareAcknowledgementRequestsPerSec by topic, and
+                                           Failed... for both
 
 A counter stands for a rate: Prometheus computes the rate. A share-partition needs no fetch lock: a
 fetch reads and acquires in one step. The time of that step is what others would wait for a lock.
@@ -32,10 +32,10 @@ from prometheus_client.core import (
 from broker.server.share.share_metrics import ACK_TYPE_NAMES, Sum
 from broker.server.share.share_partitions import SharePartitions
 
-_GROUPS = "kafka_server_share_group_metrics_"
-_PARTITIONS = "kafka_server_share_partition_metrics_"
-_SESSIONS = "kafka_server_share_session_cache_"
-_TOPICS = "kafka_server_broker_topic_metrics_"
+_GROUPS = "kafka_server_sharegroupmetrics_"
+_PARTITIONS = "kafka_server_sharepartitionmetrics_"
+_SESSIONS = "kafka_server_sharesessioncache_"
+_TOPICS = "kafka_server_brokertopicmetrics_"
 _LABELS = ("group", "topic", "partition")
 
 
@@ -56,41 +56,41 @@ class ShareCollector:
     def _group_families(self) -> list[Metric]:
         metrics = self._shares.metrics
         acknowledged = CounterMetricFamily(
-            f"{_GROUPS}record_acknowledgements",
+            f"{_GROUPS}recordacknowledgements",
             "Records by the type of their acknowledgement",
-            labels=["ack_type"],
+            labels=["ackType"],
         )
         for number, name in enumerate(ACK_TYPE_NAMES):
             acknowledged.add_metric([name], metrics.acknowledged[number])
         return [
             acknowledged,
             SummaryMetricFamily(
-                f"{_GROUPS}partition_load_time_ms",
+                f"{_GROUPS}partitionloadtimems",
                 "The time to read the state of a share-partition",
                 count_value=metrics.load_count,
                 sum_value=metrics.load_ms,
             ),
             _by_group(
-                "request_topic_partitions_fetch_ratio",
+                "requesttopicpartitionsfetchratio",
                 "The percentage of a fetch's partitions that had records",
                 metrics.acquire_ratio,
             ),
             _by_group(
-                "topic_partitions_acquire_time_ms",
+                "topicpartitionsacquiretimems",
                 "The time from a fetch to its records",
                 metrics.acquire_ms,
             ),
-            _by_topic("total_share_fetch_requests", "ShareFetches", metrics.total_fetches),
+            _by_topic("totalsharefetchrequests", "ShareFetches", metrics.total_fetches),
             _by_topic(
-                "failed_share_fetch_requests", "ShareFetches with an error", metrics.failed_fetches
+                "failedsharefetchrequests", "ShareFetches with an error", metrics.failed_fetches
             ),
             _by_topic(
-                "total_share_acknowledgement_requests",
+                "totalshareacknowledgementrequests",
                 "Requests with acknowledgements",
                 metrics.total_acknowledgements,
             ),
             _by_topic(
-                "failed_share_acknowledgement_requests",
+                "failedshareacknowledgementrequests",
                 "Requests with acknowledgements that were refused",
                 metrics.failed_acknowledgements,
             ),
@@ -99,24 +99,24 @@ class ShareCollector:
     def _partition_families(self) -> list[Metric]:
         labels = list(_LABELS)
         messages = GaugeMetricFamily(
-            f"{_PARTITIONS}in_flight_message_count", "Records in flight", labels=labels
+            f"{_PARTITIONS}inflightmessagecount", "Records in flight", labels=labels
         )
         batches = GaugeMetricFamily(
-            f"{_PARTITIONS}in_flight_batch_count",
+            f"{_PARTITIONS}inflightbatchcount",
             "Ranges of records in flight with the same state",
             labels=labels,
         )
         expired = CounterMetricFamily(
-            f"{_PARTITIONS}acquisition_lock_timeout", "Records whose lock ended", labels=labels
+            f"{_PARTITIONS}acquisitionlocktimeout", "Records whose lock ended", labels=labels
         )
         together = _of_partition(
-            "in_flight_batch_message_count", "The numbers of records that were acquired together"
+            "inflightbatchmessagecount", "The numbers of records that were acquired together"
         )
         lock_times = _of_partition(
-            "fetch_lock_time_ms", "The time for which one fetch read and acquired"
+            "fetchlocktimems", "The time for which one fetch read and acquired"
         )
         lock_ratios = _of_partition(
-            "fetch_lock_ratio", "That time as a percentage of the time since the fetch before"
+            "fetchlockratio", "That time as a percentage of the time since the fetch before"
         )
         for led in self._shares:
             topic, number = led.partition.topic_partition
@@ -136,19 +136,19 @@ class ShareCollector:
     def _session_families(self) -> list[Metric]:
         sessions = self._shares.sessions
         return [
-            GaugeMetricFamily(f"{_SESSIONS}share_sessions_count", "Share sessions", len(sessions)),
+            GaugeMetricFamily(f"{_SESSIONS}sharesessionscount", "Share sessions", len(sessions)),
             GaugeMetricFamily(
-                f"{_SESSIONS}share_partitions_count",
+                f"{_SESSIONS}sharepartitionscount",
                 "Partitions of all share sessions together",
                 sessions.partition_count,
             ),
             CounterMetricFamily(
-                f"{_SESSIONS}share_session_evictions",
+                f"{_SESSIONS}sharesessionevictions",
                 "Share sessions that ended with their connection",
                 sessions.eviction_count,
             ),
             CounterMetricFamily(
-                "kafka_server_delayed_share_fetch_metrics_expires",
+                "kafka_server_delayedsharefetchmetrics_expires",
                 "ShareFetches that waited as long as they could",
                 self._shares.metrics.expired_fetch_count,
             ),

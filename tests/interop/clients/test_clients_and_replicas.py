@@ -51,7 +51,9 @@ def create(cluster: LocalCluster, topic: str, *replicas: list[int]) -> None:
 
 def sent_bytes(cluster: LocalCluster, broker_id: int) -> float:
     """Give how many bytes of batches consumers have had of a broker."""
-    return metrics_of(cluster, broker_id)["kafka_server_bytes_out_total"]
+    return metrics_of(cluster, broker_id)[
+        'kafka_server_brokertopicmetrics_bytesout_total{topic=""}'
+    ]
 
 
 def bytes_of(cluster: LocalCluster, read: Callable[[], None]) -> list[float]:

@@ -165,7 +165,7 @@ def test_leaderships_go_back_to_the_preferred_replica_by_themselves(cluster: Loc
     create(cluster, "preferred", [1, 2, 3])
 
     def elections() -> float:
-        name = "kafka_controller_stats_leader_election_rate_and_time_seconds_count"
+        name = "kafka_controller_controllerstats_leaderelectionrateandtimems_count"
         return sum(metrics_of(cluster, node_id)[name] for node_id in (2, 3))
 
     before = elections()
@@ -287,7 +287,7 @@ def test_an_eligible_leader_is_one_still_if_it_was_stopped_and_not_if_it_was_kil
 # --- what is told of it ---
 
 
-MANAGER = "kafka_server_replica_manager_"
+MANAGER = "kafka_server_replicamanager_"
 
 
 def missing_at(cluster: LocalCluster, leader: int) -> tuple[int, int]:
@@ -303,21 +303,21 @@ def missing_at(cluster: LocalCluster, leader: int) -> tuple[int, int]:
 def test_metrics_tell_of_replicas_that_are_missing(cluster: LocalCluster) -> None:
     create(cluster, "counted", [1, 2, 3], [2, 3, 1])
     create(cluster, "pair", [1, 3])
-    bad = ("under_replicated_partitions", "under_min_isr_partition_count")
+    bad = ("underreplicatedpartitions", "underminisrpartitioncount")
 
     def told(*names: str) -> tuple[float, ...]:
         metrics = metrics_of(cluster, 1)
         return tuple(metrics[MANAGER + name] for name in names)
 
     until(lambda: told(*bad) == missing_at(cluster, 1) == (0, 0))
-    (expands,) = told("isr_expands_total")
+    (expands,) = told("isrexpands_total")
     cluster.kill(3)
     until(lambda: described(cluster, "pair")[0].isr == [1])
     until(lambda: told(*bad) == missing_at(cluster, 1))
     assert min(told(*bad)) > 0
     cluster.start(3)
     until(lambda: told(*bad) == missing_at(cluster, 1) == (0, 0))
-    assert told("isr_expands_total")[0] > expands
+    assert told("isrexpands_total")[0] > expands
 
 
 # --- how many connections replicas are fetched by ---
@@ -327,8 +327,8 @@ def test_fetchers_become_more_and_fewer_while_they_fetch(cluster: LocalCluster) 
     create(cluster, "fetched", *([1, 2, 3] for _ in range(4)))
 
     def fetchers() -> set[str]:
-        lags = (name for name in metrics_of(cluster, 3) if "consumer_lag" in name)
-        found = (re.search(r'client_id="(.*)-1",.*topic="fetched"', name) for name in lags)
+        lags = (name for name in metrics_of(cluster, 3) if "consumerlag" in name)
+        found = (re.search(r'clientId="(.*)-1",.*topic="fetched"', name) for name in lags)
         return {each[1] for each in found if each is not None}
 
     until(lambda: fetchers() == {"ReplicaFetcherThread-0"})

@@ -154,7 +154,7 @@ def lag_of(cluster: LocalCluster, broker_id: int, topic: str) -> float:
     (lag,) = (
         value
         for name, value in metrics_of(cluster, broker_id).items()
-        if "consumer_lag" in name and f'topic="{topic}"' in name
+        if "consumerlag" in name and f'topic="{topic}"' in name
     )
     return lag
 

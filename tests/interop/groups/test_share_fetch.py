@@ -313,21 +313,21 @@ def test_the_metrics_page_has_kafkas_names(group: Group) -> None:
     member.acknowledge({0: [(0, 4, ACCEPT)]})
     assert group.broker.http_url is not None
     page = urlopen(f"{group.broker.http_url}/metrics").read().decode()
-    groups = "kafka_server_share_group_metrics_"
+    groups = "kafka_server_sharegroupmetrics_"
     labels = f'group="{group.name}",partition="0",topic="{group.topic}"'
-    partitions = "kafka_server_share_partition_metrics_"
-    assert f"{partitions}in_flight_message_count{{{labels}}} 5.0" in page
-    assert f"{partitions}in_flight_batch_message_count_sum{{{labels}}} 10.0" in page
+    partitions = "kafka_server_sharepartitionmetrics_"
+    assert f"{partitions}inflightmessagecount{{{labels}}} 5.0" in page
+    assert f"{partitions}inflightbatchmessagecount_sum{{{labels}}} 10.0" in page
     for name in (
-        'kafka_server_share_group_metrics_record_acknowledgements_total{ack_type="Accept"}',
-        f"{partitions}fetch_lock_time_ms_count{{{labels}}} 1.0",
-        f"{partitions}fetch_lock_ratio_sum{{{labels}}} 100.0",
-        'num_delayed_operations{delayed_operation="ShareFetch"} 0.0',
-        "kafka_server_delayed_share_fetch_metrics_expires_total",
-        "kafka_server_share_session_cache_share_sessions_count 1.0",
-        f'{groups}topic_partitions_acquire_time_ms_count{{group="{group.name}"}} 1.0',
-        f'{groups}request_topic_partitions_fetch_ratio_sum{{group="{group.name}"}} 100.0',
-        f'kafka_server_broker_topic_metrics_total_share_fetch_requests_total{{topic="{group.topic}"}}',
+        'kafka_server_sharegroupmetrics_recordacknowledgements_total{ackType="Accept"}',
+        f"{partitions}fetchlocktimems_count{{{labels}}} 1.0",
+        f"{partitions}fetchlockratio_sum{{{labels}}} 100.0",
+        'numdelayedoperations{delayedOperation="ShareFetch"} 0.0',
+        "kafka_server_delayedsharefetchmetrics_expires_total",
+        "kafka_server_sharesessioncache_sharesessionscount 1.0",
+        f'{groups}topicpartitionsacquiretimems_count{{group="{group.name}"}} 1.0',
+        f'{groups}requesttopicpartitionsfetchratio_sum{{group="{group.name}"}} 100.0',
+        f'kafka_server_brokertopicmetrics_totalsharefetchrequests_total{{topic="{group.topic}"}}',
     ):
         assert name in page, name
 

@@ -44,7 +44,7 @@ def cluster(tmp_path: Path) -> Iterator[ClusterOfTwoDisks]:
 
 
 def offline_directories(cluster: LocalCluster, broker_id: int) -> float:
-    return metrics_of(cluster, broker_id)["kafka_log_offline_log_directory_count"]
+    return metrics_of(cluster, broker_id)["kafka_log_logmanager_offlinelogdirectorycount"]
 
 
 def test_a_disk_fails_and_only_what_it_held_is_led_elsewhere(cluster: ClusterOfTwoDisks) -> None:

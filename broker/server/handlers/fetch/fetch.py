@@ -195,7 +195,7 @@ class Fetch:
 
     def _finish(self, question: Question, read: FetchRead) -> FetchResponse:
         if question.follower is None:
-            self._metrics.fetched_bytes += read.size_bytes
+            self._metrics.traffic.note_fetched(read.answers)
         else:
             self._metrics.replicated_out_bytes += read.size_bytes
             if read.throttled_bytes:

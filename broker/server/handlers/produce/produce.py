@@ -110,7 +110,7 @@ class Produce:
         self._failures = led_logs.failures
         self._parked_produces = parked_produces
         self._metadata = metadata
-        self._metrics = metrics
+        self._traffic = metrics.traffic
 
     def handle(self, context: RequestContext, request: ProduceRequest) -> Answer | Steps[Answer]:
         """Append every partition's batch and answer each with its base offset or its error."""
@@ -277,10 +277,12 @@ class Produce:
         except KafkaError as error:
             return self._refuse(topic, data, error)
         except OSError as error:
+            self._traffic.note_failed_produce(topic)
             return _refused(data.index, self._failures.on_failure(topic, data.index, error))
-        metrics = self._metrics
-        metrics.produced_bytes += len(data.records)
-        metrics.produced_records += info.last_offset - info.base_offset + 1
+        traffic = self._traffic[topic]
+        traffic.produces += 1
+        traffic.bytes_in += len(data.records)
+        traffic.records_in += info.last_offset - info.base_offset + 1
         response = PartitionProduceResponse(
             index=data.index,
             base_offset=info.base_offset,
@@ -294,6 +296,7 @@ class Produce:
     def _refuse(
         self, topic: str, data: PartitionProduceData, error: KafkaError
     ) -> PartitionProduceResponse:
+        self._traffic.note_failed_produce(topic)
         answer = _refused(data.index, error)
         if error.code not in REFUSED_BEFORE_VALIDATION:
             log_of = self._partitions.get(topic, data.index).log

@@ -234,7 +234,10 @@ class ShareFetch:
         read: ShareRead,
         results: Results,
     ) -> ShareFetchResponse:
-        self._metrics.fetched_bytes += read.size_bytes
+        traffic = self._metrics.traffic
+        for (topic_id, _), answer in read.answers.items():
+            if answer.records:
+                traffic[topic_id].bytes_out += len(answer.records)
         is_first = request.share_session_epoch == FIRST_EPOCH
         answers = read.answers
         if is_first:

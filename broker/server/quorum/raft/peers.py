@@ -13,7 +13,11 @@ import logging
 from collections.abc import Callable
 
 from broker.raft.output import Envelope
-from broker.server.network.client_connection import ClientConnection, ClientSettings
+from broker.server.network.client_connection import (
+    ChannelTraffic,
+    ClientConnection,
+    ClientSettings,
+)
 from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.message import Message
 
@@ -32,7 +36,8 @@ class Peers:
         self, loop: asyncio.AbstractEventLoop, settings: ClientSettings, request_timeout_ms: int
     ) -> None:
         self._loop = loop
-        self._settings = settings
+        self.traffic = ChannelTraffic()
+        self._settings = settings._replace(traffic=self.traffic)
         self._request_timeout_ms = request_timeout_ms
         self.address_of: Callable[[int], Address | None] = lambda node_id: None
         self.on_answer: Callable[[Envelope], None] = lambda envelope: None

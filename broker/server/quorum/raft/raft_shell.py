@@ -71,7 +71,7 @@ class RaftShell:
         self._config = config
         self._clock = clock
         self._loop = loop
-        self._peers = peers
+        self.peers = peers
         self.log = PartitionRaftLog(
             metadata_log,
             SnapshotFiles(storage, directory),
@@ -134,7 +134,7 @@ class RaftShell:
         if isinstance(request, FetchRequest):
             request.max_wait_ms = min(request.max_wait_ms, MAX_FETCH_WAIT_MS)
         sender = _sender_of(request)
-        self._peers.wake(sender)
+        self.peers.wake(sender)
         token, self._next_token = self._next_token, self._next_token + 1
         asked = self._asked[token] = Later()
         envelope = Envelope(sender, self._config.node_id, token, request)
@@ -175,7 +175,7 @@ class RaftShell:
 
     def close(self) -> None:
         """Drop the connections."""
-        self._peers.close()
+        self.peers.close()
         self._asked.clear()
 
     def _input(self, take: Callable[[int], Output]) -> None:
@@ -186,7 +186,7 @@ class RaftShell:
 
     def _send(self, envelope: Envelope) -> None:
         if not isinstance(envelope.message, RaftResponse | VoterResponse):
-            self._peers.send(envelope)
+            self.peers.send(envelope)
             return
         asked = self._asked.pop(envelope.correlation_id, None)
         if asked is not None:

@@ -1,13 +1,14 @@
 """The numbers of groups for /metrics."""
 
-from broker.server.coordinators.group_metrics import group_numbers
+from broker.server.coordinators.group_metrics import PREFIX, group_families
 from tests.lib.consumer_group_scenario import ConsumerScenario
 
 
-def numbers(world: ConsumerScenario) -> dict[tuple[str, str], int]:
+def numbers(world: ConsumerScenario) -> dict[tuple[str, str], float]:
     return {
-        (each.name, each.label[1] if each.label else ""): each.value
-        for each in group_numbers([world.shard])
+        (family.name.removeprefix(PREFIX), "".join(sample.labels.values())): sample.value
+        for family in group_families([world.shard])
+        for sample in family.samples
     }
 
 

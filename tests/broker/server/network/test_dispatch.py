@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import struct
-from collections import Counter
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +18,8 @@ from broker.server.network.dispatch import (
     making,
 )
 from broker.server.network.later import Later, Steps
+from broker.server.network.request_times import RequestTimes
+from broker.server.network.turns import Turns
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import decode_response, encode_request, encode_response
@@ -43,7 +45,8 @@ def dispatcher(handle: Callable[..., object]) -> Any:
     handler: Any = handle
     return Dispatcher(
         lambda api_key: handler,
-        request_counts=Counter(),
+        times=RequestTimes(),
+        turns=Turns(asyncio.get_running_loop(), time.monotonic),
         on_queued=lambda connection: None,
         on_closed=lambda connection: None,
     )

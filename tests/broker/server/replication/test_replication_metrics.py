@@ -1,23 +1,27 @@
 """The numbers of replication are those of the partitions that are led and followed here."""
 
+from collections.abc import Sequence
+
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.metrics import Metrics
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.replication.replication_metrics import (
-    assignment_numbers,
+    assignment_families,
     purgatories,
-    replication_numbers,
+    replication_families,
 )
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.messages.fetch import PartitionData
 from tests.lib.served_replica import ServedReplica
 
-NAMES = ("leader_count", "under_replicated", "under_min_isr", "at_min_isr", "max_lag")
+NAMES = ("leadercount", "underreplicated", "underminisr", "atminisr", "maxlag")
 
 
-def numbers(node: ServedReplica) -> tuple[int, ...]:
-    said = replication_numbers(list(node.partitions), Metrics(), FetchSessionCache(lambda: 1))
-    return tuple(next(each.value for each in said if name in each.name) for name in NAMES)
+def numbers(node: ServedReplica, names: Sequence[str] = NAMES) -> tuple[float, ...]:
+    said = [*replication_families(list(node.partitions), Metrics(), FetchSessionCache(lambda: 1))]
+    return tuple(
+        next(each.samples[0].value for each in said if name in each.name) for name in names
+    )
 
 
 def test_what_a_leader_counts_follows_its_in_sync_set():
@@ -35,10 +39,10 @@ def test_a_follower_counts_what_it_lacks():
     assert numbers(node) == (0, 0, 0, 0, 7)
 
 
-def assigned(node: ServedReplica) -> tuple[int, ...]:
+def assigned(node: ServedReplica) -> tuple[float, ...]:
     """Give OfflineReplicaCount, ReassigningPartitions and OfflineLogDirectoryCount."""
-    said = assignment_numbers(1, node.image, node.partitions, node.directories)
-    return tuple(number.value for number in said)
+    said = assignment_families(1, node.image, node.partitions, node.directories)
+    return tuple(family.samples[0].value for family in said)
 
 
 def test_a_replica_whose_disk_has_failed_is_offline():
@@ -85,6 +89,4 @@ def test_a_follower_that_is_fenced_fetches_no_more():
     follower = node.partition.replica.follower
     refused = PartitionData(error_code=ErrorCode.FENCED_LEADER_EPOCH)
     follower.handle_fetch_answer(follower.position(), refused, 0)
-    said = replication_numbers(list(node.partitions), Metrics(), FetchSessionCache(lambda: 1))
-    (failed,) = (each.value for each in said if "failed_partitions" in each.name)
-    assert failed == 1
+    assert numbers(node, ["failedpartitions"]) == (1,)

@@ -1,0 +1,141 @@
+"""The parts of a request's time: of one answered at once, one behind it, and one that waits."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from broker.server.network.connection import Connection
+from broker.server.network.dispatch import Answer, Dispatcher, RequestContext
+from broker.server.network.later import Later, Steps
+from broker.server.network.request_times import RequestTimes, part_of
+from broker.server.network.turns import Shared
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from tests.broker.server.network.test_connection import connected, run
+
+DESCRIBE_CLUSTER = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 7, None, DescribeClusterRequest())
+
+
+class Timed:
+    """A dispatcher on a clock that goes on by what `reads` says at each look."""
+
+    def __init__(self, handle: Callable[..., object]) -> None:
+        self.now = 100.0
+        self.times = RequestTimes()
+        self.shared = Shared.of(asyncio.get_running_loop(), lambda: self.now)
+        handler: Any = handle
+        self.sink: Any = Dispatcher(
+            lambda api_key: handler,
+            times=self.times,
+            turns=self.shared.turns,
+            on_queued=lambda connection: None,
+            on_closed=lambda connection: None,
+        )
+
+    def connected(self) -> AbstractAsyncContextManager[tuple[Any, Any, Connection]]:
+        return connected(self.shared, self.sink)
+
+    def milliseconds(self, part: str, name: str = "DescribeCluster") -> tuple[int, float, float]:
+        """Give the count, the median and the highest quantile of a part."""
+        count, found = part_of(dict(self.times.by_name())[name], part, self.now)
+        return count, found["0.50"], found["0.999"]
+
+
+def about(milliseconds: float) -> Any:
+    return pytest.approx(milliseconds, rel=0.5)
+
+
+def test_a_request_that_is_answered_at_once_has_local_time_only() -> None:
+    async def scenario() -> None:
+        def handle(context: RequestContext, request: object) -> Answer:
+            timed.now += 0.010
+            return DescribeClusterResponse()
+
+        timed = Timed(handle)
+        async with timed.connected() as (client, _, _):
+            await client.send(DESCRIBE_CLUSTER)
+            await client.receive()
+        for part in ("localtimems", "totaltimems"):
+            assert timed.milliseconds(part) == (1, about(10), about(10))
+        for part in ("requestqueuetimems", "remotetimems", "throttletimems", "responsequeuetimems"):
+            assert timed.milliseconds(part) == (1, 0, 0)
+        assert timed.milliseconds("responsesendtimems")[0] == 1
+        assert timed.times[ApiKey.DESCRIBE_CLUSTER].versions == {0: 1}
+
+    run(scenario)
+
+
+def test_a_request_behind_another_one_has_waited_for_it() -> None:
+    async def scenario() -> None:
+        def handle(context: RequestContext, request: object) -> Answer:
+            timed.now += next(durations)
+            return DescribeClusterResponse()
+
+        durations: Iterator[float] = itertools.chain([0.100], itertools.repeat(0.001))
+        timed = Timed(handle)
+        async with timed.connected() as (client, _, _):
+            await client.send(DESCRIBE_CLUSTER * 2)
+            await client.receive()
+            await client.receive()
+        assert timed.milliseconds("requestqueuetimems") == (2, 0, about(100))
+        assert timed.milliseconds("localtimems") == (2, about(1), about(100))
+        assert timed.milliseconds("totaltimems")[0] == 2
+
+    run(scenario)
+
+
+def test_a_request_that_waits_has_remote_time_and_one_behind_it_waits_for_its_turn() -> None:
+    async def scenario() -> None:
+        laters = [Later(), Later()]
+        waiting = iter(laters)
+
+        def handle(context: RequestContext, request: object) -> Steps[Answer]:
+            timed.now += 0.002
+            yield next(waiting)
+            timed.now += 0.004
+            return DescribeClusterResponse()
+
+        timed = Timed(handle)
+        async with timed.connected() as (client, _, connection):
+            await client.send(DESCRIBE_CLUSTER * 2)
+            while len(connection.places) < 2:
+                await asyncio.sleep(0)
+            laters[1].done()  # Its answer is ready, and waits for that of the first.
+            timed.now += 1
+            laters[0].done()
+            await client.receive()
+            await client.receive()
+        assert timed.milliseconds("localtimems") == (2, about(2), about(2))
+        assert timed.milliseconds("remotetimems") == (2, about(6), about(1_000))
+        assert timed.milliseconds("responsequeuetimems") == (2, 0, about(1_000))
+        assert timed.milliseconds("totaltimems") == (2, about(1_000), about(1_000))
+
+    run(scenario)
+
+
+def test_a_fetch_counts_by_who_sends_it_and_as_fetch() -> None:
+    async def scenario() -> None:
+        timed = Timed(lambda context, request: FetchResponse())
+        consumer = encode_request(ApiKey.FETCH, 17, 1, None, FetchRequest())
+        follower = FetchRequest(replica_state=ReplicaState(replica_id=2))
+        async with timed.connected() as (client, _, _):
+            await client.send(consumer + encode_request(ApiKey.FETCH, 17, 2, None, follower))
+            await client.send(encode_request(ApiKey.FETCH, 11, 3, None, FetchRequest(replica_id=2)))
+            for _ in range(3):
+                await client.receive()
+        counts = {
+            name: timed.milliseconds("totaltimems", name)[0] for name, _ in timed.times.by_name()
+        }
+        assert counts == {"FetchConsumer": 1, "FetchFollower": 2, "Fetch": 3}
+        assert timed.times[ApiKey.FETCH].versions == {17: 2, 11: 1}
+
+    run(scenario)
