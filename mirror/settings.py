@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.worker.client_settings import (
-    AWAY_DEFAULTS,
     CONSUMER_DEFAULTS,
     KAFKA_LOG,
     PRODUCER_DEFAULTS,
@@ -110,8 +109,7 @@ class MirrorSettings:
     # --- clients ---
 
     def admin(self, side: str, role: str) -> dict[str, Any]:
-        # No code polls it, so its log lines would stay in memory. Its answers have its errors.
-        return self._client(side, "admin", role, {**AWAY_DEFAULTS, "log_level": "2"})
+        return self._client(side, "admin", role, {})
 
     def consumer(self, side: str, role: str) -> dict[str, Any]:
         # The consumer joins no group, but librdkafka needs a group name. Its prefetch is limited,

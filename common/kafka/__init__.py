@@ -3,8 +3,7 @@
 `protocol/` is the codec, `client/` a client on it, `admin/` the admin client; `errors` has the
 error codes, `acls` what a rule says, `settings` the settings. `group_member` is a member of a group
 of any type, and `group_offsets` has what groups have committed. `quiet_clients` logs clients
-seldom, `listed_offsets` reads a library's answers; `rights` has the least rights of each program,
-and `grants` gives them.
+seldom; `rights` has the least rights of each program, and `grants` gives them.
 
 `topics` declares topics, `topic_creation` creates them, `reading` reads partitions to their end,
 `inbox` takes what a consumer has fetched, `assignment` divides partitions, `transactions/` writes a

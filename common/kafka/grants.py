@@ -15,7 +15,6 @@ from common.kafka.acls import (
 from common.kafka.admin.acls import create_acls, describe_acls
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.settings import AdminSettings
-from common.kafka.client.exchange import parse_addresses
 from common.kafka.rights import Right
 
 
@@ -27,8 +26,7 @@ def grant(access: KafkaAccess, rights: Mapping[str, tuple[Right, ...]]) -> None:
 
 
 def _client(access: KafkaAccess) -> AdminClient:
-    bootstrap = parse_addresses(access.bootstrap_servers, default_port=9092)
-    return AdminClient(AdminSettings(bootstrap, security=access.security))
+    return AdminClient(AdminSettings.of(access.bootstrap_servers, access.security))
 
 
 def rule(principal: str, right: Right) -> Acl:

@@ -9,11 +9,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_INVALID,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -24,7 +26,6 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from common.kafka.listed_offsets import listed_offset
 from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.clock import now_ms
 from connect.worker.client_settings import (
@@ -53,6 +54,7 @@ _NOT_YET: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
 _COMPACTED: Final = {"cleanup.policy": "compact"}
+_NOT_TOLD: Final = "the leader was lost before it told the offset"
 LARGEST_BYTES: Final = str(8 << 20)
 
 Entry = tuple[bytes | None, bytes | None]
@@ -276,3 +278,18 @@ class TopicLog:
         self._is_stopping = True
         if self._thread.is_alive():
             self._thread.join(5)
+
+
+def listed_offset(answer: Future[Any], timeout_seconds: float | None = None) -> int:
+    """Return the offset of one partition that librdkafka's `list_offsets` was asked for.
+
+    Raises KafkaException, with LEADER_NOT_AVAILABLE too where the leader went away while it was
+    asked: librdkafka calls that a success, at the offset -1001 (its
+    `rd_kafka_ListOffsets_response_merge` takes no error of a request over). A caller that took it
+    for the end of a partition would believe that it had read all of it. Raises TimeoutError after
+    `timeout_seconds`.
+    """
+    offset: int = answer.result(timeout_seconds).offset
+    if offset == OFFSET_INVALID:
+        raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, _NOT_TOLD))
+    return offset

@@ -9,11 +9,13 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.groups import delete_groups
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import create_topic, delete_topics
+from common.kafka.errors import KafkaError
 from demo.labs.programs import start_program
 from demo.labs.steps import StepFailedError
 
@@ -102,22 +104,22 @@ class Mirror:
 
 
 def make_topic(servers: str, topic: str = TOPIC) -> None:
-    told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
-    admin = AdminClient({**ADMIN_SETTINGS, **told})
     try:
-        admin.create_topics([NewTopic(topic, PARTITIONS, -1)])[topic].result(TIMEOUT_SECONDS)
-    except KafkaException as error:
+        with AdminClient(AdminSettings.of(servers)) as admin:
+            create_topic(admin, topic, partition_count=PARTITIONS)
+    except KafkaError as error:
         raise StepFailedError(f"topic {topic}: {error}") from error
 
 
 def remove_traces(servers: str) -> None:
     """Remove the walk's topic and group from a cluster of the user. Raise StepFailedError."""
-    told: dict[str, Any] = {"bootstrap.servers": servers, "logger": QUIET}
-    admin = AdminClient({**ADMIN_SETTINGS, **told})
     try:
-        admin.delete_consumer_groups([GROUP])[GROUP].result(TIMEOUT_SECONDS)
-        admin.delete_topics([TOPIC])[TOPIC].result(TIMEOUT_SECONDS)
-    except KafkaException as error:
+        with AdminClient(AdminSettings.of(servers)) as admin:
+            refused = delete_groups(admin, [GROUP])[GROUP]
+            if refused is not None:
+                raise refused
+            delete_topics(admin, [TOPIC])
+    except KafkaError as error:
         raise StepFailedError(
             f"topic {TOPIC} and group {GROUP} could not be removed: {error}"
         ) from error

@@ -7,18 +7,20 @@ import json
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import create_topic
+from common.kafka.errors import KafkaError
 from demo.labs.mirror_orders import order_producer, require_written
-from demo.labs.mirror_parts import QUIET, TIMEOUT_SECONDS
+from demo.labs.mirror_parts import QUIET
 from demo.labs.programs import run_program, start_program
 from demo.labs.steps import StepFailedError, Steps
 from demo.labs.work_orders import (
@@ -127,22 +129,19 @@ class WorkQueue:
             self._broker.close()
 
     def _create(self) -> None:
-        admin = self._admin()
-        with self._steps.step(f"create topic {TOPIC} with {PARTITIONS} partitions"):
-            topics = [NewTopic(TOPIC, PARTITIONS, -1), NewTopic(DEAD_LETTERS, 1, -1)]
-            _require(admin.create_topics(topics))
+        settings = AdminSettings.of(self._broker.bootstrap_servers)
+        title = f"create topic {TOPIC} with {PARTITIONS} partitions"
+        with self._steps.step(title), _refused(), AdminClient(settings) as admin:
+            create_topic(admin, TOPIC, partition_count=PARTITIONS)
+            create_topic(admin, DEAD_LETTERS, partition_count=1)
         title = f"share group {GROUP} begins with the first order, and delivers each "
-        with self._steps.step(f"{title}{DELIVERY_LIMIT} times at most"):
-            settings = {
+        with self._steps.step(f"{title}{DELIVERY_LIMIT} times at most"), _refused():
+            changes = {
                 "share.auto.offset.reset": "earliest",
                 "share.delivery.count.limit": str(DELIVERY_LIMIT),
             }
-            entries = [
-                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-                for name, value in settings.items()
-            ]
-            resource = ConfigResource(ResourceType.GROUP, GROUP, incremental_configs=entries)
-            _require(admin.incremental_alter_configs([resource]))
+            with AdminClient(settings) as admin:
+                alter(admin, {Resource(ResourceType.GROUP, GROUP): changes})
 
     def _share_out(self, workers: Workers) -> None:
         with self._steps.step(f"start {WORKERS} workers, more than there are partitions"):
@@ -208,13 +207,6 @@ class WorkQueue:
 
     # The actions of the steps.
 
-    def _admin(self) -> AdminClient:
-        told: dict[str, Any] = {
-            "bootstrap.servers": self._broker.bootstrap_servers,
-            "logger": QUIET,
-        }
-        return AdminClient({**ADMIN_SETTINGS, **told})
-
     def _write(self, count: int, kind: str = PLAIN) -> int:
         """Write orders, each in a batch of its own, and return the number of the last."""
         producer: Producer = order_producer(self._broker.bootstrap_servers)
@@ -254,12 +246,13 @@ class WorkQueue:
         return done.stdout.rstrip()
 
 
-def _require(results: dict[Any, Any]) -> None:
-    for name, result in results.items():
-        try:
-            result.result(TIMEOUT_SECONDS)
-        except KafkaException as error:
-            raise StepFailedError(f"{name}: {error}") from error
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise StepFailedError where the broker refuses a request."""
+    try:
+        yield
+    except KafkaError as error:
+        raise StepFailedError(str(error)) from error
 
 
 def _lacking_in(described: str) -> str:

@@ -88,6 +88,7 @@ class MirrorSourceTask(SourceTask):
         """Runs that were read, but whose topic ids are not checked yet."""
         admin = made.admin("source", "identity-admin")
         self._source = MirrorCluster(made.source, admin, made.timeout_seconds)
+        self._source.keep()
         self._places = {at: Place(made.source, at) for at in self._partitions}
         self._remote = {at.topic: self._flow.remote_topic(at.topic) for at in self._partitions}
         self.figures = {at: PartitionMetrics() for at in self._partitions}
@@ -331,6 +332,7 @@ class MirrorSourceTask(SourceTask):
             consumer, self._consumer = self._consumer, None
             if consumer is None:
                 return
+            self._source.close()
             producer, self._producer = self._producer, None
             if producer is not None:
                 producer.flush(_FLUSH_SECONDS)

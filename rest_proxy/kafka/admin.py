@@ -18,13 +18,13 @@ from common.kafka.admin import acls, groups, topics
 from common.kafka.admin.client import ERROR_TEXTS, AdminClient, NoAnswerError
 from common.kafka.admin.groups import GroupDescription
 from common.kafka.admin.settings import AdminSettings
-from common.kafka.client.exchange import parse_addresses
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.wire import EncodeError
 from rest_proxy.kafka.errors import BROKER_NOT_AVAILABLE, KAFKA_SECONDS, bounded, refusal_of_code
 from rest_proxy.refusals import RestError, bad_request
 
 _THREADS: Final = 4
+_LIMIT_MS: Final = int(KAFKA_SECONDS * 1000)
 _MAX_PARTITIONS: Final = 100_000
 """Of one topic. More would keep a cluster busy for hours."""
 _MAX_REPLICAS: Final = 10_000
@@ -40,16 +40,8 @@ class Admin:
         self, bootstrap_servers: str, security: Security, client_id: str, **told: Any
     ) -> None:
         """`told` are fields of `AdminSettings`."""
-        limit_ms = int(KAFKA_SECONDS * 1000)
-        self._settings = AdminSettings(
-            parse_addresses(bootstrap_servers, default_port=9092),
-            client_id=client_id,
-            # If one broker is silent, the next one can still answer.
-            request_timeout_ms=limit_ms // 2,
-            api_timeout_ms=limit_ms,
-            first_contact_timeout_ms=limit_ms,
-            security=security,
-            **told,
+        self._settings = AdminSettings.within(
+            _LIMIT_MS, bootstrap_servers, security, client_id=client_id, **told
         )
         self._threads = ThreadPoolExecutor(_THREADS, "admin")
         self._own = threading.local()

@@ -1,20 +1,20 @@
 """A check that the job's input topics exist and every partition has a leader."""
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from common.credentials.access import KafkaAccess
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import NO_LEADER, list_topics
+from common.kafka.errors import KafkaError
 from spark_analytics.jobs.topics import INPUTS
 
-_METADATA_SECONDS = 2.0
+_METADATA_MS = 2_000
 
 
 class InputTopics:
     """The input topics of the job."""
 
     def __init__(self, kafka: KafkaAccess) -> None:
-        self._admin = AdminClient({**ADMIN_SETTINGS, **kafka.librdkafka(), "log_level": 2})
+        self._settings = AdminSettings.within(_METADATA_MS, kafka.bootstrap_servers, kafka.security)
 
     def absent(self) -> list[str] | None:
         """Return the missing topics; None if Kafka does not answer or a partition has no leader.
@@ -23,11 +23,12 @@ class InputTopics:
         of the other partitions are.
         """
         try:
-            topics = self._admin.list_topics(timeout=_METADATA_SECONDS).topics
-        except KafkaException:
+            with AdminClient(self._settings) as client:
+                topics = {topic.name: topic for topic in list_topics(client)}
+        except KafkaError:
             return None
         found = [topics[name] for name in INPUTS if name in topics]
-        partitions = [one for topic in found for one in topic.partitions.values()]
-        if any(partition.leader < 0 for partition in partitions):
+        partitions = [one for topic in found for one in topic.partitions]
+        if any(partition.leader_id == NO_LEADER for partition in partitions):
             return None
         return [name for name in INPUTS if name not in topics]

@@ -11,11 +11,13 @@ from decimal import Decimal
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from common.credentials.access import KafkaAccess
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import create_topic, list_topics
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.topics import COMPACT
 from spark_analytics.jobs.topics import RESULTS
 from spark_analytics.serving.writer import PUBLISHED_KEYS, ServingWriter
 
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 _PUBLISHED = "published_revision"
 _PARTITIONS = 6
 _FLUSH_SECONDS = 10.0
+_ADMIN_MS = 10_000
 
 
 def message_of(view: str, row: dict[str, Any]) -> tuple[str, str]:
@@ -43,6 +46,7 @@ class ResultsPublisher:
     def __init__(
         self, kafka: KafkaAccess, store: ServingWriter, replication_factor: int = 3
     ) -> None:
+        self._kafka = kafka
         self._store = store
         self._replication_factor = replication_factor
         # librdkafka would log a lost broker many times a second; the job logs it once.
@@ -51,7 +55,10 @@ class ResultsPublisher:
         self._failures: list[str] = []
 
     def publish(self) -> int:
-        """Publish all changed rows and return their count; raise KafkaException on any failure."""
+        """Publish all changed rows and return their count.
+
+        Raise KafkaException on any failure, KafkaError if the topic cannot be created.
+        """
         published = self._store.property(_PUBLISHED) or 0
         revision = self._store.property("revision") or 0
         if revision <= published:
@@ -87,9 +94,7 @@ class ResultsPublisher:
 
     def _connected(self) -> Producer:
         if self._producer is None:
-            create_results_topic(
-                AdminClient({**ADMIN_SETTINGS, **self._where}), self._replication_factor
-            )
+            create_results_topic(self._kafka, self._replication_factor)
             self._producer = Producer(
                 {**self._where, "enable.idempotence": True, "linger.ms": 5}
                 | {"delivery.timeout.ms": 8_000}
@@ -97,16 +102,21 @@ class ResultsPublisher:
         return self._producer
 
 
-def create_results_topic(admin: AdminClient, replication_factor: int) -> None:
+def create_results_topic(kafka: KafkaAccess, replication_factor: int) -> None:
     """Create the topic unless it exists; the replication factor is at most the broker count."""
-    metadata = admin.list_topics(timeout=10)
-    if RESULTS in metadata.topics:
-        return
-    replicas = min(replication_factor, len(metadata.brokers))
-    topic = NewTopic(RESULTS, _PARTITIONS, replicas, config={"cleanup.policy": "compact"})
-    for created in admin.create_topics([topic]).values():
+    settings = AdminSettings.within(_ADMIN_MS, kafka.bootstrap_servers, kafka.security)
+    with AdminClient(settings) as admin:
+        if any(topic.name == RESULTS for topic in list_topics(admin)):
+            return
+        replicas = min(replication_factor, len(admin.nodes().nodes))
         try:
-            created.result(10)
-        except KafkaException as error:
-            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+            create_topic(
+                admin,
+                RESULTS,
+                partition_count=_PARTITIONS,
+                replication_factor=replicas,
+                configs=COMPACT,
+            )
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from common.kafka.errors import KafkaError
 from common.process import clock
 from spark_analytics.jobs.batch_gate import BatchGate
 from spark_analytics.jobs.event_files import EventFiles
@@ -231,7 +232,7 @@ class OrderStream:
         self._store.set_properties(heartbeat_ms=clock.timestamp_ms())
         try:
             self._metrics.published.inc(self._publisher.publish())
-        except KafkaException as error:
+        except (KafkaException, KafkaError) as error:
             log.warning("results are not published yet error=%s", error)
 
     def _stop_queries(self, spark: SparkSession) -> None:

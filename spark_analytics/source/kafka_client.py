@@ -8,34 +8,43 @@ ends the query.
 # ruff: noqa: SLF001 - librdkafka's own error codes have names with an underscore in Python.
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, OffsetSpec
+import confluent_kafka
 
-from common.kafka.listed_offsets import listed_offset
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.credentials.connecting import security_from
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.leaders import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    list_offsets_at,
+)
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from common.kafka.topics import TopicPartition as Partition
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
 
-REQUEST_TIMEOUT_SECONDS = 10.0
+REQUEST_TIMEOUT_MS = 10_000
+_LIBRARY = confluent_kafka.KafkaError
 _PASSING = {
-    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
-    KafkaError._RESOLVE, KafkaError._WAIT_COORD, KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.BROKER_NOT_AVAILABLE, KafkaError.NETWORK_EXCEPTION,
-    KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
+    _LIBRARY._TRANSPORT, _LIBRARY._ALL_BROKERS_DOWN, _LIBRARY._TIMED_OUT,
+    _LIBRARY._RESOLVE, _LIBRARY._WAIT_COORD,
+    ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE,
 }  # fmt: skip
-_ABSENT = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
-# Settings of connections; the others are for consumers, and an admin client warns of them.
-_SHARED = (
-    "bootstrap.", "security.", "sasl.", "ssl.", "client.", "socket.", "metadata.", "broker.",
-    "reconnect.", "log", "debug", "enable.ssl", "oauth_cb",
-)  # fmt: skip
+_ABSENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _LIBRARY._UNKNOWN_PARTITION}
 _clients: dict[tuple[tuple[str, str], ...], AdminClient] = {}
+_turn = threading.Lock()
+"""A client has one request at a time."""
+
+Answer = TypeVar("Answer")
 
 
 class UnreachableError(RuntimeError):
@@ -47,53 +56,47 @@ class TopicOffsets:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._isolation = (
-            IsolationLevel.READ_COMMITTED
-            if options.client.get("isolation.level") == "read_committed"
-            else IsolationLevel.READ_UNCOMMITTED
-        )
-        self._admin = admin_client(options.client)
+        is_committed = options.client.get("isolation.level") == "read_committed"
+        self._isolation_level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
 
     def partitions(self) -> list[TopicPartition]:
         """Return the existing partitions of the subscription, in order."""
-        # A request for all topics, because one that names topics would create them.
-        try:
-            topics = self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
-        except KafkaException as error:
-            raise _translated(error) from error
-        for topic in topics.values():
-            if topic.error is not None and is_passing(topic.error):
-                raise UnreachableError(f"topic {topic.topic}: {topic.error.str()}")
-        present = {(name, number) for name, topic in topics.items() for number in topic.partitions}
+        # A request for all topics, because the brokers may refuse some of those that it names.
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        topics = ask(self._options, lambda client: client.ask(request, MetadataResponse)).topics
+        for topic in topics:
+            if topic.error_code and _is_passing(KafkaError(ErrorCode(topic.error_code))):
+                raise UnreachableError(f"topic {topic.name}: {ErrorCode(topic.error_code).name}")
+        present = {
+            (topic.name or "", each.partition_index)
+            for topic in topics
+            for each in topic.partitions
+        }
         return sorted(key for key in present if is_subscribed(self._options, key))
 
     def earliest(self, keys: Iterable[TopicPartition]) -> Offsets:
         """Return the first offsets."""
-        return self._ask({key: OffsetSpec.earliest() for key in keys})  # type: ignore[no-untyped-call]
+        return self.at_times(dict.fromkeys(keys, EARLIEST))
 
     def latest(self, keys: Iterable[TopicPartition]) -> Offsets:
         """Return the high watermarks, or the last stable offsets with read_committed."""
-        return self._ask({key: OffsetSpec.latest() for key in keys})  # type: ignore[no-untyped-call]
+        return self.at_times(dict.fromkeys(keys, LATEST))
 
     def at_times(self, timestamps_ms: Mapping[TopicPartition, int]) -> Offsets:
         """Return the first offsets at these times or later, -1 without one."""
-        return self._ask({key: OffsetSpec.for_timestamp(ms) for key, ms in timestamps_ms.items()})
-
-    def _ask(self, specs: Mapping[TopicPartition, OffsetSpec]) -> Offsets:
-        if not specs:
+        wanted = {Partition(*key): at for key, at in timestamps_ms.items()}
+        if not wanted:
             return {}
-        answers = self._admin.list_offsets(
-            {Place(*key): spec for key, spec in specs.items()},
-            isolation_level=self._isolation,
-            request_timeout=REQUEST_TIMEOUT_SECONDS,
+        listed = ask(
+            self._options,
+            lambda client: list_offsets_at(client, wanted, isolation_level=self._isolation_level),
         )
         found: Offsets = {}
-        for place, answer in answers.items():
-            try:
-                found[place.topic, place.partition] = listed_offset(answer)
-            except KafkaException as error:
-                if error.args[0].code() not in _ABSENT:
-                    raise _translated(error) from error
+        for (topic, partition), outcome in listed.items():
+            if not isinstance(outcome, KafkaError):
+                found[topic, partition] = outcome.offset
+            elif outcome.code not in _ABSENT:
+                raise _translated(outcome) from outcome
         return found
 
 
@@ -104,13 +107,13 @@ def is_subscribed(options: SourceOptions, key: TopicPartition) -> bool:
     return key in options.assigned or key[0] in options.topics
 
 
-def is_passing(error: KafkaError) -> bool:
-    """Return True for a transient error."""
+def is_passing(error: confluent_kafka.KafkaError) -> bool:
+    """Return True for a transient error of a consumer."""
     return error.code() in _PASSING or error.retriable()
 
 
-def is_absent(error: KafkaError) -> bool:
-    """Return True if the topic or partition does not exist."""
+def is_absent(error: confluent_kafka.KafkaError) -> bool:
+    """Return True if the topic or partition of a consumer does not exist."""
     return error.code() in _ABSENT
 
 
@@ -128,15 +131,23 @@ def quiet(settings: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def admin_client(settings: Mapping[str, str]) -> AdminClient:
-    """Return the process's admin client for these settings."""
-    shared = {name: value for name, value in settings.items() if name.startswith(_SHARED)}
-    key = tuple(sorted(shared.items()))
-    if key not in _clients:
-        _clients[key] = AdminClient({**ADMIN_SETTINGS, **quiet(shared)})
-    return _clients[key]
+def ask(options: SourceOptions, what: Callable[[AdminClient], Answer]) -> Answer:
+    """Ask the process's admin client for these options. Raise UnreachableError or KafkaError."""
+    settings = options.client
+    key = tuple(sorted(settings.items()))
+    try:
+        with _turn:
+            if key not in _clients:
+                access = settings["bootstrap.servers"], security_from(settings)
+                _clients[key] = AdminClient(AdminSettings.within(REQUEST_TIMEOUT_MS, *access))
+            return what(_clients[key])
+    except KafkaError as error:
+        raise _translated(error) from error
 
 
-def _translated(error: KafkaException) -> Exception:
-    cause = error.args[0]
-    return UnreachableError(str(cause)) if is_passing(cause) else error
+def _is_passing(error: KafkaError) -> bool:
+    return error.code in _PASSING or error.is_retriable
+
+
+def _translated(error: KafkaError) -> Exception:
+    return UnreachableError(str(error)) if _is_passing(error) else error

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-from confluent_kafka import TopicPartition as Place
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -26,8 +24,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from common.kafka.admin.group_offsets import set_offsets
+from common.kafka.errors import KafkaError
+from common.kafka.topics import TopicPartition as Partition
 from common.process import clock
-from spark_analytics.source.kafka_client import TopicOffsets, UnreachableError, admin_client
+from spark_analytics.source.kafka_client import TopicOffsets, UnreachableError, ask
 from spark_analytics.source.offsets import Offsets, document_of, offsets_of
 from spark_analytics.source.options import SourceOptions
 from spark_analytics.source.planner import Planner
@@ -140,10 +141,8 @@ class MillstreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
 
 def _commit(options: SourceOptions, group_id: str, offsets: Offsets) -> None:
-    places = [Place(*key, offset) for key, offset in offsets.items()]
-    request = [ConsumerGroupTopicPartitions(group_id, places)]
-    for answer in admin_client(options.client).alter_consumer_group_offsets(request).values():
-        try:
-            answer.result()
-        except KafkaException as error:
-            log.warning("progress is not shown group=%s error=%s", group_id, error)
+    reached = {Partition(*key): offset for key, offset in offsets.items()}
+    try:
+        ask(options, lambda client: set_offsets(client, group_id, reached))
+    except (UnreachableError, KafkaError) as error:
+        log.warning("progress is not shown group=%s error=%s", group_id, error)

@@ -5,7 +5,7 @@ import time
 import confluent_kafka
 import confluent_kafka.admin
 
-from common.kafka.listed_offsets import listed_offset
+from connect.worker.topic_log import listed_offset
 from tests.chaos.clients import REQUEST_MS, key_of, place_of
 from tests.chaos.history import Key
 

@@ -1,59 +1,57 @@
 """What the mirror takes for an answer of a cluster, and what not."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AclOperation
 
+from common.kafka.errors import ErrorCode, KafkaError
 from millstream.connect.connectors import TopicPartition
-from millstream.connect.errors import ConnectException
+from millstream.connect.errors import ConfigException, ConnectException
 from mirror.cluster import MirrorCluster
-from tests.lib.lost_leader import LostLeader
+
+SETTINGS = {"bootstrap.servers": "127.0.0.1:1"}
+SILENT = 0.2
+ORDERS = TopicPartition("orders", 0)
 
 
-def test_an_end_that_a_lost_leader_did_not_tell_is_an_error() -> None:
-    cluster: Any = MirrorCluster("b", {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, 1)
-    cluster._admin = LostLeader()
+def refusing(code: ErrorCode) -> Any:
+    """Return a cluster whose every answer is this error."""
+    cluster: Any = MirrorCluster("a", SETTINGS, SILENT)
+
+    def asked(what: str, _: object) -> object:
+        raise ConnectException(f"cluster a: {what}") from KafkaError(code)
+
+    cluster._asked = asked
+    return cluster
+
+
+def test_a_cluster_that_does_not_answer_is_named() -> None:
+    cluster = MirrorCluster("b", SETTINGS, SILENT)
+    for ask in (cluster.topic_names, cluster.groups, lambda: cluster.end_offsets([ORDERS])):
+        with pytest.raises(ConnectException, match=r"cluster b: .*127\.0\.0\.1:1"):
+            ask()
+
+
+def test_a_lost_leader_is_an_error_and_a_missing_topic_is_none() -> None:
+    cluster: Any = MirrorCluster("b", SETTINGS, SILENT)
+    cluster._asked = lambda *_: {ORDERS: KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)}
     for ask in (cluster.end_offsets, cluster.start_offsets):
-        with pytest.raises(ConnectException, match=r"cluster b: orders: .*lost before it told"):
-            ask([TopicPartition("orders", 0)])
+        with pytest.raises(ConnectException, match="cluster b: orders: LEADER_NOT_AVAILABLE"):
+            ask([ORDERS])
+    cluster._asked = lambda *_: {ORDERS: KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+    assert cluster.end_offsets([ORDERS]) == {}
 
 
-class Answered:
-    """A future with a result."""
-
-    def __init__(self, result: object) -> None:
-        self._result = result
-
-    def result(self, timeout: float) -> object:
-        del timeout
-        return self._result
+def test_rules_that_a_user_may_not_see_are_an_error() -> None:
+    with pytest.raises(ConnectException, match="cluster a: ACLs"):
+        refusing(ErrorCode.CLUSTER_AUTHORIZATION_FAILED).acls()
 
 
-class WithoutAcls:
-    """An admin client as librdkafka has it: no rules, and the operations that a user may do."""
-
-    def __init__(self, allowed: list[AclOperation] | None) -> None:
-        self._allowed = allowed
-
-    def describe_acls(self, *_: object, **__: object) -> Answered:
-        return Answered([])
-
-    def describe_cluster(self, **_: object) -> Answered:
-        return Answered(SimpleNamespace(authorized_operations=self._allowed))
+def test_a_cluster_without_an_authorizer_has_no_rules() -> None:
+    assert refusing(ErrorCode.SECURITY_DISABLED).acls() is None
+    assert refusing(ErrorCode.TOPIC_ALREADY_EXISTS).create("orders", 1, 1, {}) is False
 
 
-@pytest.mark.parametrize("allowed", [None, [AclOperation.CREATE]])
-def test_rules_that_a_user_may_not_see_are_an_error(allowed: list[AclOperation] | None) -> None:
-    """librdkafka shows the refusal as an empty list."""
-    cluster: Any = MirrorCluster("a", {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, 1)
-    cluster._admin = WithoutAcls(allowed)
-    with pytest.raises(ConnectException, match=r"cluster a: .*not authorized to DESCRIBE"):
-        cluster.acls()
-
-
-def test_a_cluster_without_rules_has_none() -> None:
-    cluster: Any = MirrorCluster("a", {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}, 1)
-    cluster._admin = WithoutAcls([AclOperation.DESCRIBE])
-    assert cluster.acls() == []
+def test_settings_that_no_client_can_have_are_refused() -> None:
+    with pytest.raises(ConfigException, match=r"sasl\.mechanism"):
+        MirrorCluster("a", {**SETTINGS, "security.protocol": "SASL_PLAINTEXT"}, SILENT)

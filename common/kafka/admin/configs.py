@@ -61,6 +61,7 @@ class ConfigEntry(NamedTuple):
     source: ConfigSource
     is_sensitive: bool
     synonyms: list[tuple[ConfigSource, str, str | None]]
+    is_read_only: bool
 
 
 def describe(client: AdminClient, resource: Resource, *, with_synonyms: bool) -> list[ConfigEntry]:
@@ -137,7 +138,9 @@ def _entry(config: describe_configs.DescribeConfigsResourceResult) -> ConfigEntr
         (ConfigSource(synonym.source), synonym.name, synonym.value) for synonym in config.synonyms
     ]
     source = ConfigSource(max(config.config_source, 0))
-    return ConfigEntry(config.name, config.value, source, config.is_sensitive, synonyms)
+    return ConfigEntry(
+        config.name, config.value, source, config.is_sensitive, synonyms, config.read_only
+    )
 
 
 def _alterable(name: str, value: str | None) -> incremental_alter_configs.AlterableConfig:

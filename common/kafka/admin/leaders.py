@@ -134,13 +134,23 @@ def list_offsets(
 
     With READ_COMMITTED the latest offset is the last stable one.
     """
+    at = dict.fromkeys(partitions, timestamp)
+    return list_offsets_at(client, at, isolation_level=isolation_level)
+
+
+def list_offsets_at(
+    client: AdminClient,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
+) -> Outcomes[ListedOffset]:
+    """Return the same for a timestamp of each partition."""
 
     def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[ListedOffset]:
-        if not client.supports_once(
-            ApiKey.LIST_OFFSETS, FIRST_VERSIONS.get(timestamp, 0), leader_id
-        ):
+        needed = max({timestamps[one] for one in led}, key=lambda one: FIRST_VERSIONS.get(one, 0))
+        if not client.supports_once(ApiKey.LIST_OFFSETS, FIRST_VERSIONS.get(needed, 0), leader_id):
             error = KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION, f"broker {leader_id} knows no timestamp {timestamp}"
+                ErrorCode.UNSUPPORTED_VERSION, f"broker {leader_id} knows no timestamp {needed}"
             )
             return dict.fromkeys(led, error)
         request = ListOffsetsRequest(
@@ -151,7 +161,10 @@ def list_offsets(
                 ListOffsetsTopic(
                     name=name,
                     partitions=[
-                        ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                        ListOffsetsPartition(
+                            partition_index=number,
+                            timestamp=timestamps[TopicPartition(name, number)],
+                        )
                         for number in numbers
                     ],
                 )
@@ -166,7 +179,7 @@ def list_offsets(
             for one in topic.partitions
         }
 
-    return ask_leaders(client, partitions, ask)
+    return ask_leaders(client, timestamps, ask)
 
 
 def delete_records(

@@ -2,9 +2,10 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from common.credentials.connecting import OPEN, Security
+from common.kafka.client.exchange import parse_addresses
 
 
 class Watch(Protocol):
@@ -45,3 +46,26 @@ class AdminSettings:
     retry_backoff_max_ms: int = 1_000
     security: Security = OPEN
     watch: Watch = field(default_factory=NoWatch)
+
+    @classmethod
+    def of(cls, bootstrap_servers: str, security: Security = OPEN, **more: Any) -> Self:
+        """Return the settings for addresses, with 9092 where a port is missing.
+
+        Raise KafkaError(INVALID_CONFIG).
+        """
+        return cls(parse_addresses(bootstrap_servers, 9092), security=security, **more)
+
+    @classmethod
+    def within(
+        cls, timeout_ms: int, bootstrap_servers: str, security: Security = OPEN, **more: Any
+    ) -> Self:
+        """Return the settings of a client whose every call ends after some time."""
+        return cls.of(
+            bootstrap_servers,
+            security,
+            # If one broker is silent, another one can still answer.
+            request_timeout_ms=timeout_ms // 2,
+            api_timeout_ms=timeout_ms,
+            first_contact_timeout_ms=timeout_ms,
+            **more,
+        )

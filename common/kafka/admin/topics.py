@@ -64,13 +64,12 @@ def topic_leaders(client: AdminClient, names: Iterable[str]) -> dict[TopicPartit
 
     Topics that do not exist are left out. For use within `AdminClient.retry`.
     """
-    wanted = [MetadataRequestTopic(name=name) for name in sorted(set(names))]
+    wanted = sorted(set(names))
     if not wanted:
         return {}
-    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     return {
         TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
-        for topic in client.ask_once(request, MetadataResponse).topics
+        for topic in client.ask_once(_metadata_request(wanted), MetadataResponse).topics
         for partition in topic.partitions
     }
 
@@ -84,10 +83,18 @@ def describe_topics(
         return []
     if client.settings.is_controller_bootstrap or client.supports(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
         return _describe_in_pages(client, wanted, partition_limit)
-    request = MetadataRequest(
-        topics=[MetadataRequestTopic(name=name) for name in wanted], allow_auto_topic_creation=False
-    )
-    return _checked_metadata(client.ask(request, MetadataResponse))
+    return _checked_metadata(client.ask(_metadata_request(wanted), MetadataResponse))
+
+
+def find_topics(client: AdminClient, names: Iterable[str]) -> list[TopicDescription]:
+    """Return those of these topics that exist, in order of name."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return []
+    response = client.ask(_metadata_request(wanted), MetadataResponse)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response.topics = [each for each in response.topics if each.error_code != missing]
+    return _checked_metadata(response)
 
 
 def describe_topic_id(client: AdminClient, topic_id: bytes) -> TopicDescription | None:
@@ -223,6 +230,12 @@ def _describe_in_pages(
     for described in found.values():
         described.partitions.sort(key=lambda partition: partition.partition)
     return [found[name] for name in sorted(found)]
+
+
+def _metadata_request(names: Iterable[str]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
 
 
 def _checked_metadata(response: MetadataResponse) -> list[TopicDescription]:

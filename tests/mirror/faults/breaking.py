@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable
 
-from confluent_kafka.cimpl import NewPartitions
-
+from common.kafka.admin.topics import create_partitions, delete_topics
 from tests.mirror.faults.world import World
 
 Fault = Callable[[World, float], None]
@@ -53,20 +52,18 @@ def kill_mirror(world: World, _: float) -> None:
 def add_partitions(world: World, _: float) -> None:
     load = world.loads["orders"]
     count = load.partitions + 1
-    world.source_admin.create_partitions([NewPartitions("orders", count)])["orders"].result(20)
-    world.wait(lambda: len(partitions_of(world, "orders")) == count)
+    with world.admin() as admin:
+        create_partitions(admin, {"orders": count})
+    world.wait(lambda: len(world.leaders("orders")) == count)
     load.partitions = count
-
-
-def partitions_of(world: World, topic: str) -> dict[int, object]:
-    return dict(world.source_admin.list_topics(topic, timeout=20).topics[topic].partitions)
 
 
 def make_topic_again(world: World, _: float) -> None:
     """Whatever of the old one was not copied is gone; of the new one nothing may be."""
     load = world.loads["again"]
     with load.held():
-        world.source_admin.delete_topics(["again"])["again"].result(20)
+        with world.admin() as admin:
+            delete_topics(admin, ["again"])
         world.wait(lambda: world.ids_of("again") == {None})
         world.earlier.append(load.written.pop(0, []))
         world.make_topic("again")

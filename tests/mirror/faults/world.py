@@ -11,13 +11,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._listoffsets import OffsetSpec
-from confluent_kafka.cimpl import NewTopic
-
-from common.kafka.listed_offsets import listed_offset
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.leaders import EARLIEST, list_offsets, successes
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import create_topic, topic_leaders
+from common.kafka.topics import TopicPartition
 from millstream.mirror import RemoteClusterUtils
 from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker, LocalCluster
@@ -86,7 +85,6 @@ class World:
             stack.callback(self._links.close)
             stack.enter_context(self.source)
             stack.enter_context(self.target)
-            self.source_admin = AdminClient({"bootstrap.servers": self.servers})
             for topic in TOPICS:
                 self.make_topic(topic)
             self.mirror = MirrorProcess(self._properties())
@@ -124,19 +122,26 @@ class World:
 
     def make_topic(self, topic: str) -> None:
         count = 2 if topic == "orders" else 1
-        new = NewTopic(topic, count, 3, config=TOPICS[topic])
-        self.source_admin.create_topics([new])[topic].result(20)
+        with self.admin() as admin:
+            create_topic(
+                admin, topic, partition_count=count, replication_factor=3, configs=TOPICS[topic]
+            )
 
     def change_config(self, topic: str, name: str, value: str) -> None:
-        change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
-        self.source_admin.incremental_alter_configs([resource])[resource].result(20)
+        with self.admin() as admin:
+            alter(admin, {Resource(ResourceType.TOPIC, topic): {name: value}})
 
     def leader(self, topic: str) -> int:
         """Name the node that leads a topic's first partition."""
-        return int(
-            self.source_admin.list_topics(topic, timeout=20).topics[topic].partitions[0].leader
-        )
+        return self.leaders(topic)[TopicPartition(topic, 0)]
+
+    def leaders(self, topic: str) -> dict[TopicPartition, int]:
+        with self.admin() as admin:
+            return admin.retry("leaders", lambda: topic_leaders(admin, [topic]), ())
+
+    def admin(self) -> AdminClient:
+        """Return a client of the source."""
+        return AdminClient(AdminSettings.of(self.servers))
 
     def cut_link(self) -> None:
         self._links.cut(_MIRROR, _TARGET)
@@ -161,8 +166,8 @@ class World:
 
     def start_offset(self, topic: str) -> int:
         at = TopicPartition(topic, 0)
-        asked = {at: OffsetSpec.earliest()}  # type: ignore[no-untyped-call]
-        return listed_offset(self.source_admin.list_offsets(asked)[at], 20)
+        with self.admin() as admin:
+            return successes(list_offsets(admin, [at], EARLIEST))[at].offset
 
     def source_values(self, topic: str) -> list[int]:
         return [number for each in self._read(self.servers, topic).values() for _, number in each]

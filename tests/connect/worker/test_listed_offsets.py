@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
-from common.kafka.listed_offsets import listed_offset
+from connect.worker.topic_log import listed_offset
 from millstream.testing import LocalBroker
 
 pytestmark = pytest.mark.slow
