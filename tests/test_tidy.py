@@ -15,6 +15,7 @@ FOLDERS = (
     "broker",
     "common",
     "connect",
+    "console",
     "demo",
     "explain",
     "millstream",

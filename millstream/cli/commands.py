@@ -54,6 +54,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
     "rest-proxy": ("rest_proxy", (), "serve Kafka over HTTP, as Confluent's REST proxy does"),
+    "console": ("console", (), "show what is in a cluster, and change it, in a browser"),
     "connect": ("connect", (), "run connectors, and ask those that run (start, list, status ...)"),
     "mirror": ("mirror", (), "follow other clusters: millstream mirror mm2.properties"),
     "streams": ("streams", (), "run the live views of the orders, with Faust"),

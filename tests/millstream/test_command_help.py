@@ -24,6 +24,7 @@ SLIPS = {
     "connect": ("--hepl", "--help"),
     **{f"connect {name}": ("--hepl", "--help") for name in CONNECT_COMMANDS},
     "connect offsets": ("--rest", "--reset"),
+    "console": ("--read-onyl", "--read-only"),
     "mirror": ("--onec", "--once"),
     "mirror status": ("--jsno", "--json"),
     **{f"service {name}": ("--htp-port=1", "--http-port") for name in SERVICES},

@@ -1,0 +1,66 @@
+// Decides from the address which view is shown. Every view is an address that can be sent to others.
+
+import { ask, byId, h, link, refuse } from "/page/parts.js";
+import { oneTopic, partitionsOfTopic, settingsOfTopic, topics } from "/page/topics.js";
+import { oneRecord, records } from "/page/records.js";
+import { group, groups, resetGroup } from "/page/groups.js";
+import { broker, brokers, quorum, transactions } from "/page/brokers.js";
+
+const NAVIGATION = [
+  ["/topics", "Topics"],
+  ["/groups", "Groups"],
+  ["/brokers", "Brokers"],
+  ["/quorum", "Quorum"],
+  ["/transactions", "Transactions"],
+];
+
+// A view gets the names in its address and what the console may do, and returns title and content.
+const VIEWS = [
+  [/^\/(?:topics)?$/, topics],
+  [/^\/topics\/([^/]+)$/, oneTopic],
+  [/^\/topics\/([^/]+)\/partitions$/, partitionsOfTopic],
+  [/^\/topics\/([^/]+)\/settings$/, settingsOfTopic],
+  [/^\/topics\/([^/]+)\/records$/, records],
+  [/^\/topics\/([^/]+)\/records\/(\d+)\/(\d+)$/, oneRecord],
+  [/^\/groups$/, groups],
+  [/^\/groups\/([^/]+)$/, group],
+  [/^\/groups\/([^/]+)\/reset$/, resetGroup],
+  [/^\/brokers$/, brokers],
+  [/^\/brokers\/(\d+)$/, broker],
+  [/^\/quorum$/, quorum],
+  [/^\/transactions$/, transactions],
+];
+
+function showNavigation() {
+  const here = location.pathname === "/" ? "/topics" : location.pathname;
+  byId("views").firstElementChild.replaceChildren(...NAVIGATION.map(([address, text]) => {
+    const isHere = here === address || here.startsWith(address + "/");
+    return h("li", {}, link(address, text, isHere ? { "aria-current": "page" } : {}));
+  }));
+}
+
+function showCluster(overview) {
+  const can = overview.is_read_only ? " · read only" : "";
+  const hidden = overview.has_masks ? " · parts of records are hidden" : "";
+  byId("cluster").textContent =
+    `${overview.brokers} ${overview.brokers === 1 ? "broker" : "brokers"} at ${overview.bootstrap_servers}${can}${hidden}`;
+}
+
+async function show() {
+  showNavigation();
+  const overview = await ask("/api/overview");
+  showCluster(overview);
+  for (const [pattern, view] of VIEWS) {
+    const found = location.pathname.match(pattern);
+    if (!found) continue;
+    const names = found.slice(1).map(decodeURIComponent);
+    const [title, ...content] = await view(overview, ...names);
+    byId("title").textContent = title;
+    document.title = `${title} · Millstream`;
+    byId("view").replaceChildren(...content.filter((each) => each));
+    return;
+  }
+  refuse("There is no such view.");
+}
+
+show().catch((error) => refuse(error.message));

@@ -1,0 +1,396 @@
+"""Groups of every type: members, lag in records and in seconds, and the reset of offsets.
+
+Lag in seconds is the age of the oldest record that a group has not read. A reset is first shown as
+a preview, which is a plain read; the change then gets exactly the offsets that were shown, and is
+refused while the group has members.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from common.http.problems import ProblemError
+from common.kafka.admin import group_offsets, groups, leaders, share_groups, streams_groups, topics
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.groups import GroupListing
+from common.kafka.admin.share_groups import SHARE
+from common.kafka.admin.streams_groups import STREAMS
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.errors import KafkaError
+from common.kafka.topics import TopicPartition
+from common.process.clock import timestamp_ms
+from console.answers import Fields, body_of, json_answer
+from console.console import CONSOLE
+from console.reading.partitions import ReadLimits, TopicPartitions
+from console.records.batches import ReadRange, records_of
+
+PAGE_GROUPS: Final = 50
+_MAX_AGED_PARTITIONS: Final = 200
+"""So many partitions of a group are asked for the age of their next record."""
+_FIRST_BATCHES: Final = ReadLimits(max_bytes=4 << 20, partition_bytes=32 << 10, wait_ms=0)
+_MAX_ROUNDS: Final = 20
+_END: Final = 1 << 62
+
+Offsets = dict[TopicPartition, int]
+
+
+async def get_groups(request: web.Request) -> web.Response:
+    """Return one page of the groups whose ids have a text."""
+    cluster = request.app[CONSOLE].cluster
+    fields = Fields(request.query)
+    wanted = fields.text("q", "").casefold()
+    listed = [each for each in await cluster.fresh(groups.list_groups)
+              if wanted in each.group_id.casefold()]  # fmt: skip
+    number = fields.whole("page", 1, least=1)
+    visible = listed[(number - 1) * PAGE_GROUPS : number * PAGE_GROUPS]
+    lags = await cluster.fresh(_lags, tuple(visible))
+    return json_answer(
+        {
+            "count": len(listed),
+            "page": number,
+            "pages": max(1, -(-len(listed) // PAGE_GROUPS)),
+            "groups": [
+                {
+                    "id": each.group_id,
+                    "type": each.group_type or groups.CLASSIC,
+                    "protocol": each.protocol_type,
+                    "state": each.state,
+                    "lag": lags.get(each.group_id),
+                }
+                for each in visible
+            ],
+        }
+    )
+
+
+def _lags(client: AdminClient, visible: tuple[GroupListing, ...]) -> dict[str, str]:
+    """Return the lag of each group with committed offsets, as a text of digits."""
+    ids = [each.group_id for each in visible if each.group_type != SHARE]
+    committed = group_offsets.committed_offsets_of(client, ids)
+    ends = _ends(client, {each for offsets in committed.values() for each in offsets})
+    return {
+        group_id: str(sum(max(0, ends[each] - at.offset) for each, at in offsets.items()
+                          if each in ends))
+        for group_id, offsets in committed.items()
+        if offsets
+    }  # fmt: skip
+
+
+def _ends(client: AdminClient, partitions: set[TopicPartition]) -> Offsets:
+    """Return the ends of those partitions that exist and have a leader."""
+    there = topics.topic_leaders(client, {each.topic for each in partitions})
+    led = [each for each in sorted(partitions) if there.get(each, -1) >= 0]
+    found = leaders.list_offsets(client, led, leaders.LATEST)
+    return {
+        each: outcome.offset
+        for each, outcome in found.items()
+        if not isinstance(outcome, KafkaError)
+    }
+
+
+async def get_group(request: web.Request) -> web.Response:
+    """Return the members of one group, and its lag in each partition."""
+    cluster = request.app[CONSOLE].cluster
+    group_id = request.match_info["group"]
+    found = await cluster.admin.run(_described, group_id)
+    behind = [each for each in found["partitions"] if each["lag"] not in (None, "0")]
+    ages = await _ages(request, behind[:_MAX_AGED_PARTITIONS])
+    for each in found["partitions"]:
+        each["age_ms"] = ages.get((each["topic"], each["partition"]))
+    return json_answer(found)
+
+
+def _described(client: AdminClient, group_id: str) -> dict[str, Any]:
+    listed = {each.group_id: each for each in groups.list_groups(client)}
+    listing = listed.get(group_id)
+    if listing is None:
+        raise ProblemError(404, f"There is no group {group_id}.")
+    kind = listing.group_type or groups.CLASSIC
+    shown: dict[str, Any] = {"id": group_id, "type": kind, "state": listing.state}
+    if kind == SHARE:
+        return shown | _share(client, group_id)
+    if kind == STREAMS:
+        return shown | _streams(client, group_id)
+    if listing.protocol_type not in groups.CONSUMER_PROTOCOL_TYPES:
+        # A Connect cluster, a registry: their members have no partitions of topics.
+        return shown | {"protocol": listing.protocol_type, "members": [], "partitions": []}
+    return shown | _consumers(client, group_id)
+
+
+def _consumers(client: AdminClient, group_id: str) -> dict[str, Any]:
+    described = _only(groups.describe_consumer_groups(client, [group_id]), group_id)
+    owners = {
+        partition: member.client_id for member in described.members
+        for partition in member.assignment
+    }  # fmt: skip
+    return {
+        "assignor": described.assignor,
+        "coordinator": described.coordinator.node_id,
+        "epoch": described.group_epoch,
+        "members": [
+            {
+                "id": each.member_id,
+                "client_id": each.client_id,
+                "host": each.host,
+                "instance_id": each.group_instance_id,
+                "partitions": list(map(str, each.assignment)),
+            }
+            for each in described.members
+        ],
+        "partitions": _lag_rows(client, group_id, owners),
+    }
+
+
+def _streams(client: AdminClient, group_id: str) -> dict[str, Any]:
+    described = _only(streams_groups.describe_streams_groups(client, [group_id]), group_id)
+    owners = {
+        partition: member.client_id
+        for member in described.members
+        for partition in described.partitions_of(member.assignment.active)
+    }
+    return {
+        "coordinator": described.coordinator.node_id,
+        "epoch": described.group_epoch,
+        "members": [
+            {
+                "id": each.member_id,
+                "client_id": each.client_id,
+                "host": each.process_id,
+                "instance_id": None,
+                "partitions": list(map(str, described.partitions_of(each.assignment.active))),
+            }
+            for each in described.members
+        ],
+        "partitions": _lag_rows(client, group_id, owners),
+    }
+
+
+def _share(client: AdminClient, group_id: str) -> dict[str, Any]:
+    described = _only(share_groups.describe_share_groups(client, [group_id]), group_id)
+    offsets = share_groups.share_offsets(client, group_id)
+    return {
+        "coordinator": described.coordinator.node_id,
+        "epoch": described.group_epoch,
+        "members": [
+            {
+                "id": each.member_id,
+                "client_id": each.client_id,
+                "host": each.host,
+                "instance_id": None,
+                "partitions": list(map(str, each.assignment)),
+            }
+            for each in described.members
+        ],
+        "partitions": [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "committed": None if at.start_offset is None else str(at.start_offset),
+                "end": None,
+                "lag": None if at.lag is None else str(at.lag),
+                "owner": None,
+            }
+            for partition, at in sorted(offsets.items())
+        ],
+    }
+
+
+def _only(outcomes: Mapping[str, Any], group_id: str) -> Any:
+    outcome = outcomes[group_id]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _lag_rows(
+    client: AdminClient, group_id: str, owners: Mapping[TopicPartition, str]
+) -> list[dict[str, Any]]:
+    committed = group_offsets.committed_offsets(client, group_id)
+    partitions = {*committed, *owners}
+    ends = _ends(client, partitions)
+    rows = []
+    for each in sorted(partitions):
+        at, end = committed.get(each), ends.get(each)
+        lag = None if at is None or end is None else str(max(0, end - at.offset))
+        rows.append(
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": None if at is None else str(at.offset),
+                "end": None if end is None else str(end),
+                "lag": lag,
+                "owner": owners.get(each),
+            }
+        )
+    return rows
+
+
+async def _ages(request: web.Request, behind: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
+    """Return how old the next record of each partition is, in milliseconds."""
+    by_topic: dict[str, dict[int, int]] = {}
+    for each in behind:
+        if each["committed"] is not None:
+            by_topic.setdefault(each["topic"], {})[each["partition"]] = int(each["committed"])
+    now_ms = timestamp_ms()
+    ages: dict[tuple[str, int], str] = {}
+    for topic, positions in by_topic.items():
+        partitions = TopicPartitions(request.app[CONSOLE].cluster.client, topic)
+        try:
+            for partition, at_ms in (await _times(partitions, positions)).items():
+                ages[topic, partition] = str(max(0, now_ms - at_ms))
+        except (KafkaError, ConnectionFailed):
+            continue  # The lag in records is shown without an age.
+    return ages
+
+
+async def _times(partitions: TopicPartitions, positions: Mapping[int, int]) -> dict[int, int]:
+    """Return the time of the first record from each position on, where there is one."""
+    await partitions.open()
+    left = dict(positions)
+    times: dict[int, int] = {}
+    for _ in range(_MAX_ROUNDS):
+        # A batch that is larger than the limit is returned only as the first of an answer.
+        answered = [each for each in await partitions.fetch(left, _FIRST_BATCHES, all_states=False)
+                    if each.records]  # fmt: skip
+        for answer in answered:
+            at = left.pop(answer.partition)
+            wanted = ReadRange(answer.partition, at, _END, answer.last_stable_offset)
+            records = records_of(answer.records, wanted).records
+            if records and records[0].timestamp_ms >= 0:
+                times[answer.partition] = records[0].timestamp_ms
+        if not left or not answered:
+            break
+    return times
+
+
+# --- changes ---
+
+
+async def preview_reset(request: web.Request) -> web.Response:
+    """Return where a reset would put each partition; it changes nothing."""
+    fields = Fields(request.query)
+    group_id = request.match_info["group"]
+    only = fields.text("topic", "")
+    rule = _rule(fields)
+    rows = await request.app[CONSOLE].cluster.admin.run(_preview, group_id, only, rule)
+    return json_answer({"group": group_id, "partitions": rows})
+
+
+Rule = Callable[[AdminClient, Offsets], Offsets]
+
+
+def _rule(fields: Fields) -> Rule:
+    """Return what computes the new offsets from the committed ones. Raise ProblemError."""
+    match fields.text("to", ""):
+        case "earliest":
+            return lambda client, at: _listed(client, at, leaders.EARLIEST)
+        case "latest":
+            return lambda client, at: _listed(client, at, leaders.LATEST)
+        case "time":
+            when = fields.whole("time")
+            return lambda client, at: _at_time(client, at, when)
+        case "offset":
+            offset = fields.whole("offset")
+            return lambda _, at: dict.fromkeys(at, offset)
+        case "shift":
+            by = fields.whole("by", least=-(1 << 62), most=1 << 62)
+            return lambda _, at: {each: offset + by for each, offset in at.items()}
+        case unknown:
+            raise ProblemError(422, f"to={unknown!r}: earliest, latest, time, offset or shift")
+
+
+def _listed(client: AdminClient, at: Offsets, timestamp: int) -> Offsets:
+    found = leaders.successes(leaders.list_offsets(client, list(at), timestamp))
+    return {each: one.offset for each, one in found.items()}
+
+
+def _at_time(client: AdminClient, at: Offsets, timestamp: int) -> Offsets:
+    """Return the offsets at a time; the end of a partition whose records are all older."""
+    ends = _listed(client, at, leaders.LATEST)
+    found = _listed(client, at, timestamp)
+    return {each: ends[each] if offset < 0 else offset for each, offset in found.items()}
+
+
+def _preview(client: AdminClient, group_id: str, only: str, rule: Rule) -> list[dict[str, Any]]:
+    committed = {
+        each: at.offset
+        for each, at in group_offsets.committed_offsets(client, group_id).items()
+        if only in ("", each.topic)
+    }
+    if only and not committed:
+        # A group that has read nothing of the topic yet.
+        described = topics.describe_topics(client, [only])
+        committed = {
+            TopicPartition(only, each.partition): 0
+            for topic in described
+            for each in topic.partitions
+        }
+    if not committed:
+        raise ProblemError(422, "The group has no committed offsets: name a topic.")
+    begins = _listed(client, committed, leaders.EARLIEST)
+    ends = _listed(client, committed, leaders.LATEST)
+    wanted = rule(client, committed)
+    rows = []
+    for each, at in sorted(committed.items()):
+        new = min(max(wanted[each], begins[each]), ends[each])
+        rows.append(
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed": str(at),
+                "new": str(new),
+                "reads_again": str(max(0, at - new)),
+                "skips": str(max(0, new - at)),
+            }
+        )
+    return rows
+
+
+async def set_offsets(request: web.Request) -> web.Response:
+    """Commit offsets for a group that has no members: {"offsets": {"orders:3": "812"}}."""
+    group_id = request.match_info["group"]
+    fields = Fields(body_of(await request.read()))
+    texts = fields.mapping("offsets", lambda each: isinstance(each, str) and each.isdecimal())
+    offsets: Offsets = {}
+    for name, offset in texts.items():
+        topic, _, number = name.rpartition(":")
+        if not topic or not number.isdecimal():
+            raise ProblemError(422, f"{name!r} is no partition: TOPIC:NUMBER")
+        offsets[TopicPartition(topic, int(number))] = int(offset)
+    await request.app[CONSOLE].cluster.admin.run(_set, group_id, offsets)
+    return json_answer({"group": group_id, "partitions": len(offsets)})
+
+
+def _set(client: AdminClient, group_id: str, offsets: Offsets) -> None:
+    listed = {each.group_id: each for each in groups.list_groups(client)}
+    listing = listed.get(group_id)
+    if listing is not None and listing.state not in ("Empty", "Dead"):
+        raise ProblemError(
+            409,
+            f"The group {group_id} is active ({listing.state}): its members would overwrite the "
+            "offsets. Stop them first.",
+        )
+    if listing is not None and listing.group_type == SHARE:
+        share_groups.alter_share_offsets(client, group_id, offsets)
+    else:
+        group_offsets.set_offsets(client, group_id, offsets)
+
+
+async def delete_group(request: web.Request) -> web.Response:
+    """Delete a group without members, if the body repeats its id."""
+    group_id = request.match_info["group"]
+    if Fields(body_of(await request.read())).text("name") != group_id:
+        raise ProblemError(422, f"Repeat the id to delete the group: {group_id}")
+    outcomes = await request.app[CONSOLE].cluster.admin.run(groups.delete_groups, [group_id])
+    _only(outcomes, group_id)
+    return json_answer({"group": group_id})
+
+
+ROUTES: Final = (
+    web.get("/api/groups", get_groups),
+    web.get("/api/groups/{group}", get_group),
+    web.delete("/api/groups/{group}", delete_group),
+    web.get("/api/groups/{group}/reset", preview_reset),
+    web.post("/api/groups/{group}/offsets", set_offsets),
+)
