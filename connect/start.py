@@ -11,8 +11,8 @@ from pathlib import Path
 from common.credentials.access import kafka_access
 from common.credentials.translation import ClientSettingsError
 from common.kafka.quiet_clients import quiet_clients
-from common.process.collector import collect_seldom
 from common.process.properties import read_properties
+from common.process.starting import collect_seldom
 from common.process.tasks import spawn
 from connect.connector_file import read_connector_file
 from connect.definitions.validation import require_valid, validate

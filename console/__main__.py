@@ -10,7 +10,7 @@ from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
 from common.kafka.errors import KafkaError
 from common.process.ending import run_until_closed
-from common.process.log_lines import announce, configure_logging
+from common.process.starting import announce, configure_logging
 from console.app import build_app
 from console.console import Console
 from console.settings import ConsoleSettings, SettingsError, read_settings

@@ -17,9 +17,9 @@ from common.credentials.access import add_option, kafka_access, read_client_file
 from common.credentials.translation import ClientSettingsError
 from common.http.security import add_http_option, check_listener, http_security
 from common.kafka.quiet_clients import quiet_clients
-from common.process.collector import collect_seldom
 from common.process.command_parser import CommandParser
 from common.process.ending import run_until_closed
+from common.process.starting import collect_seldom
 from common.process.tasks import spawn
 from connect.herder.names import RefusalError
 from connect.plugins.scan import find_plugins

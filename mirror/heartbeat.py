@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from millstream.connect import ConfigDef, SourceConnector, SourceRecord, SourceTask
 from millstream.connect.connectors import Settings, SourceOffset, SourcePartition
 from millstream.mirror.records import Heartbeat

@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.definitions.concealing import places
 from millstream.connect import ConnectException
 

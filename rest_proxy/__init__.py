@@ -1,7 +1,6 @@
 """The REST proxy: Kafka over HTTP, with the paths, bodies and codes of Confluent's.
 
-- `refusals`, `json_text`, `bounded_cache`: errors as callers see them; JSON as it is read and
-  written; a cache with a limit in bytes. Pure.
+- `refusals`, `json_text`: errors as callers see them; JSON as it is read and written. Pure.
 - `formats`: keys and values as JSON: binary, JSON, string, Avro, JSON Schema, Protobuf. Pure.
 - `schema_store`: schemas of a registry, each of which is requested once.
 - `kafka`: the clients, which send requests to the cluster and produce records.

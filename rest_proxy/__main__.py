@@ -10,7 +10,7 @@ from common.http.accepting import listening_on
 from common.http.serving import Site, runner_of
 from common.kafka.quiet_clients import quiet_clients
 from common.process.ending import run_until_closed
-from common.process.log_lines import configure_logging
+from common.process.starting import configure_logging
 from common.process.tasks import spawn
 from rest_proxy.app import build_app
 from rest_proxy.proxy import Proxy

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import aiohttp
 
 from common.credentials.registry import registry_access
-from rest_proxy.bounded_cache import BoundedCache
+from common.process.bounded_cache import BoundedCache
 from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, ExpensiveError, Format, FormatError
 from rest_proxy.formats.avro import AvroCodec
 from rest_proxy.formats.json_schema import JsonSchemaCodec

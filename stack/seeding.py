@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from common.credentials.access import read_client_file
-from common.process.log_lines import configure_logging
+from common.process.starting import configure_logging
 from rest_proxy.kafka.metadata import LATEST, SET, TOPIC_RESOURCE
 from rest_proxy.proxy import Proxy
 from rest_proxy.refusals import TOPIC_NOT_FOUND, RestError

@@ -20,8 +20,8 @@ from common.kafka.quiet_clients import quiet_clients
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
 from common.process import clock
 from common.process.ending import run_until_closed
-from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
+from common.process.starting import announce, configure_logging
 from common.process.tasks import spawn
 from streams.app import Topologies, build_app
 from streams.around_faust.delivery import AWAY

@@ -16,8 +16,13 @@ from broker.cli.arguments import (
     tool_parser,
     use_new_names,
 )
-from broker.cli.clients.formatters import Formatter, make_formatter
-from broker.cli.clients.printing import add_printing_arguments, consumed, formatter_properties
+from broker.cli.clients.formatters import (
+    Formatter,
+    add_printing_arguments,
+    consumed,
+    formatter_properties,
+    make_formatter,
+)
 from broker.cli.clients.settings import collect_settings
 from broker.cli.waiting import Progress
 from broker.server.clock import Clock, Random, SystemClock, system_random

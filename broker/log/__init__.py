@@ -3,7 +3,7 @@
 Start with `partition_log.PartitionLog`, which all users of this package hold. `local_log` is its
 state, and the other files work on that state: `append` and `rewrite` (what a leader checks and
 writes), `read`, `retention` (which segments may be deleted), `recovery` and `replay` (opening after
-a clean stop and after any other stop), `log_start`, `segments`, `segment` and `index/` (the files),
+a clean stop and after any other stop), `log_start`, `segment` and `index/` (the files),
 `leader_epochs`, `producers/` (sequences and transactions), `flush`. `walk` iterates over a file.
 
 `cleaner/` compacts. `log_directories.LogDirectories` holds all partitions of a broker in its

@@ -95,14 +95,6 @@ class LogConfig:
             values[setting.field_name] = setting.parse(text)
         return replace(defaults or cls(), **values)  # type: ignore[arg-type]
 
-    def to_settings(self) -> dict[str, str]:
-        """Return every setting that differs from Kafka's default, by Kafka's name."""
-        return {
-            setting.name: format_value(getattr(self, setting.field_name)) or ""
-            for setting in TOPIC_SETTINGS.values()
-            if getattr(self, setting.field_name) != setting.default
-        }
-
     @property
     def is_compacted(self) -> bool:
         """True if the cleaner keeps only the last value of every key."""

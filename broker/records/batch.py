@@ -83,8 +83,3 @@ def split_batches(buffer: BytesLike) -> Iterator[RecordBatch]:
     while (batch := batch_at(buffer, position)) is not None:
         yield batch
         position += batch.header.size_bytes
-
-
-def records_of(batch: RecordBatch) -> Iterator[Record]:
-    """Yield the decoded records of one batch; raise CorruptBatch."""
-    return batch.records()

@@ -1,9 +1,13 @@
 """The only place where the programs ask for the time or for randomness."""
 
+import random
 import secrets
 import time
 import uuid
 from datetime import UTC, datetime
+
+randrange = random.Random().randrange
+"""For pauses that differ from process to process."""
 
 
 def timestamp_ms() -> int:
@@ -46,3 +50,13 @@ def random_number() -> int:
 
 def random_hex(size_bytes: int) -> str:
     return secrets.token_hex(size_bytes)
+
+
+def random_bytes(size: int) -> bytes:
+    """Return bytes that cannot be guessed."""
+    return secrets.token_bytes(size)
+
+
+def wait(seconds: float) -> None:
+    """Block the thread for `seconds`."""
+    time.sleep(seconds)

@@ -20,10 +20,9 @@ from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.kafka.quiet_clients import quiet_clients
 from common.process import clock, traces
-from common.process.collector import collect_seldom
 from common.process.ending import run_until_closed
-from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
+from common.process.starting import announce, collect_seldom, configure_logging
 from common.processing.front import add_fault_switch, add_front_page
 from common.processing.service import R, Running, S, Service
 from common.registry.client import SchemaRegistryClient

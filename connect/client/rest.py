@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 
 _TIMEOUT_SECONDS: Final = 100.0
 """A little longer than a worker's own time-out."""

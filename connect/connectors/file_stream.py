@@ -21,7 +21,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final
 
-from connect.clock import timestamp_ms
+from common.process.clock import timestamp_ms
 from connect.local_files import allowed_path
 from millstream.connect import (
     ConfigDef,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.preview.shown import Shown
 
 RECORDS: Final = 10

@@ -7,7 +7,7 @@ connector's position. The preview stores no offsets.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from connect.clock import wait
+from common.process.clock import wait
 from connect.preview import shown
 from connect.preview.limits import Ended, Seen
 from connect.preview.way import Way

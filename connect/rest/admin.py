@@ -13,8 +13,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from common.http.front import is_wanted
 from common.kafka.metadata_age import ADMIN_SETTINGS
+from common.process.clock import timestamp_ms
 from common.process.tasks import spawn
-from connect.clock import timestamp_ms
 from connect.herder.config_records import logger_record
 from connect.herder.names import bad_request, not_found
 from connect.rest.bodies import answer, object_body

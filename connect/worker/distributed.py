@@ -14,8 +14,8 @@ from yarl import URL
 
 from common.http.guarding import peer_session
 from common.http.security import OPEN, HttpSecurity
+from common.process.clock import random_bytes, timestamp_ms
 from common.process.tasks import spawn
-from connect.clock import random_bytes, timestamp_ms
 from connect.group.protocol import Share
 from connect.herder import effects
 from connect.herder.config_records import SessionKey, json_bytes, session_key_record

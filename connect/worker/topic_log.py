@@ -27,7 +27,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from common.kafka.metadata_age import ADMIN_SETTINGS
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.worker.client_settings import (
     AWAY_DEFAULTS,
     CONSUMER_DEFAULTS,

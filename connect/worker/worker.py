@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from connect.herder import effects
 from connect.herder.config_records import ConfigRecord
 from connect.herder.effects import Effect

@@ -10,7 +10,6 @@ it ends.
     shell             the bash that runs the commands of a page
     walkthrough       a lab in the terminal, and how far its reader has come
     steps             a step: its title, its condition, its duration
-    descriptions      reads the output of `millstream topics --describe`
     traffic           continuous traffic: records for every partition, produced and consumed
     programs          the programs that a walk starts
     failover          the walk in which a broker is killed and restarted

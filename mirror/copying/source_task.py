@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as ClientPartition
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from millstream.connect import SourceRecord, SourceTask
 from millstream.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
 from millstream.connect.data.records import NO_HEADERS, Header, Headers

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.definitions.validation import require_valid, validate
 from connect.herder import requests
 from connect.herder.names import ElsewhereError, RefusalError, State

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from millstream.connect.connectors import TopicPartition
 from mirror.cluster import MirrorCluster
 from mirror.dedicated.flow_workers import FlowWorker

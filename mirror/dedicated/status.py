@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connect.clock import timestamp_ms
+from common.process.clock import timestamp_ms
 from connect.herder.offsets import OffsetState
 from millstream.connect.connectors import TopicPartition
 from millstream.mirror.records import Checkpoint, MirrorRecordError

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Final
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from millstream.connect import SourceRecord, SourceTask
 from millstream.connect.connectors import RecordMetadata, Settings, TaskMetric, TopicPartition
 from millstream.connect.errors import ConnectException

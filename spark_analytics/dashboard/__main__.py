@@ -13,8 +13,8 @@ from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.process.ending import run_until_closed
-from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
+from common.process.starting import announce, configure_logging
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.settings import Settings
 

@@ -21,8 +21,8 @@ from common.http.problems import Handler
 from common.http.serving import front_page_handler, runner_of, serve_on
 from common.http.site_guard import guard_of
 from common.process.ending import run_until_closed
-from common.process.log_lines import announce, configure_logging
 from common.process.settings import read_settings
+from common.process.starting import announce, configure_logging
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.process.json_text import NotJsonError, read_json
-from rest_proxy.bounded_cache import BoundedCache
 from rest_proxy.consumers.reading import Reading
 from rest_proxy.consumers.state import InstanceState, Mode
 from rest_proxy.formats import Format
@@ -159,18 +158,6 @@ def test_a_rate_lets_through_what_it_says_and_no_more() -> None:
     assert refused.value.status == 429
     limit.check(10, 1.0)
     RateLimit(None, 1).check(1 << 40, 0.0)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 120))))
-def test_a_cache_never_holds_more_than_its_limit(puts: list[tuple[int, int]]) -> None:
-    cache: BoundedCache[int, int] = BoundedCache(100)
-    weights: dict[int, int] = {}
-    for key, weight in puts:
-        cache.put(key, weight, weight)
-        if weight <= 100:
-            weights[key] = weight
-            assert cache.get(key) == weight
-    assert sum(weights[key] for key in weights if cache.get(key) == weights[key]) <= 100
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from schemas.registry.judge import Judge
-from schemas.registry.judging.memory import AnswerMemory
-from schemas.registry.judging.places import Places
-from schemas.registry.judging.pool import Judges, Limits
+from schemas.registry.judging.pool import Judges, Limits, Places
 from schemas.registry.questions import Compare, Find, Parse, Parsed, Refused, Write
 from schemas.registry.refusals import RegistryError
 
@@ -193,19 +191,6 @@ def test_those_that_wait_beyond_the_limit_are_sent_away_at_once() -> None:
         assert places._clients == {}
 
     asyncio.run(check())
-
-
-def test_answers_are_remembered_up_to_a_number_of_bytes() -> None:
-    memory = AnswerMemory(10_000)
-    for number in range(1000):
-        memory.put(b"%d" % number, b"x" * 800)
-        assert memory.size_bytes <= 10_000
-    assert memory.get(b"999") == b"x" * 800
-    assert memory.get(b"0") is None
-    memory.put(b"large", b"x" * 20_000)
-    assert memory.get(b"large") is None
-    memory.put(b"999", b"y")
-    assert memory.get(b"999") == b"y"
 
 
 @pytest.mark.parametrize(

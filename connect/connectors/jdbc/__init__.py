@@ -7,7 +7,7 @@ driver. SQLAlchemy is imported when a task starts.
 
 `addresses.py` parses addresses, `table_lists.py` finds the tables, `source_task.py` reads them and
 `sink_task.py` writes. `table_schemas.py` maps columns to schemas, and `debezium.py` writes what
-Debezium's types mean; `zones.py` and `moments.py` map
+Debezium's types mean; `zones.py` maps
 dates and times to points in time. SOURCE-SETTINGS.md and SINK-SETTINGS.md list the outcome of each
 setting of Confluent's connectors.
 """

@@ -17,10 +17,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError, DBAPIError, SAWarning, SQLAlchemyError
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from connect.connectors.jdbc.connection import engine_of
 from connect.connectors.jdbc.failures import may_pass, said_by
-from connect.connectors.jdbc.moments import moment_of
 from connect.connectors.jdbc.source_settings import (
     BOTH,
     BULK,
@@ -39,7 +38,7 @@ from connect.connectors.jdbc.table_schemas import (
     column_of,
     mark_row_id,
 )
-from connect.connectors.jdbc.zones import moment_at, wall_at, zone_of
+from connect.connectors.jdbc.zones import moment_at, moment_of, wall_at, zone_of
 from connect.connectors.original import VERSION
 from millstream.connect import (
     ConnectException,

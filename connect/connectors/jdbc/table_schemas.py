@@ -14,8 +14,7 @@ from sqlalchemy import types
 from sqlalchemy.dialects import postgresql
 
 from connect.connectors.jdbc.debezium import VARIABLE_SCALE, writer_for
-from connect.connectors.jdbc.moments import moment_schema
-from connect.connectors.jdbc.zones import Zone, wall_at
+from connect.connectors.jdbc.zones import Zone, moment_schema, wall_at
 from millstream.connect.data.logical import EXACT, scale_of
 from millstream.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from millstream.connect.errors import ConnectException

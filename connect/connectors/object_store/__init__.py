@@ -5,9 +5,9 @@ first record (`orders+0+0000000042.parquet`). Only the records decide where a fi
 that restarts writes the same files again, and each record is in exactly one file. Two settings use
 the clock and are exceptions: `rotate.schedule.interval.ms` and `timestamp.extractor=Wallclock`.
 
-`partitioners.py` names the folder of a record and `files.py` decides where a file ends, both
-without IO. `formats.py` writes Parquet, Avro, JSON lines and bytes. The connector needs
-`millstream[object-store]` (pyarrow), which is imported when a task starts.
+`files.py` names the folder of a record and decides where a file ends, without IO. `formats.py`
+writes Parquet, Avro, JSON lines and bytes. The connector needs `millstream[object-store]`
+(pyarrow), which is imported when a task starts.
 """
 
 from connect.connectors.object_store.sink import ObjectStoreSinkConnector

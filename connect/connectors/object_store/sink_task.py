@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from connect.clock import timestamp_ms
+from common.process.clock import timestamp_ms
 from connect.connectors.object_store.files import File, FileSettings, PartitionFiles
 from connect.connectors.object_store.formats import format_of
 from connect.connectors.object_store.settings import CONFIG

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import psycopg
 
-from connect.clock import now_ms, timestamp_ms
+from common.process.clock import now_ms, timestamp_ms
 from connect.connectors.original import VERSION
 from connect.connectors.postgresql import snapshot
 from connect.connectors.postgresql.capture import Capture

@@ -14,8 +14,8 @@ from typing import Final
 
 from aiohttp import ClientError
 
+from common.process.clock import now_ms
 from common.process.tasks import spawn
-from connect.clock import now_ms
 from connect.herder import effects, requests
 from connect.herder.names import ElsewhereError, RefusalError, TaskId, conflict
 from connect.worker.client_settings import TRANSACTION_DEFAULTS

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.herder.config_records import LOGGER, TARGET_STATE
 from connect.worker.client_settings import TRANSACTION_DEFAULTS
 from connect.worker.cluster.kafka_logs import LoopLog, entries_of

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.group_member import GroupMember, Joined
+from common.process.clock import now_ms
 from common.process.tasks import spawn
-from connect.clock import now_ms
 from connect.group.assignor import Assignor
 from connect.group.protocol import (
     COMPATIBLE,

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, cast
 
 from common.kafka.quiet_clients import quiet_clients
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
 from connect.plugins.scan import find_plugins

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing import Pipe
 from typing import Any, Final, cast
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.definitions.validation import kind_of
 from connect.herder.effects import StartTask
 from connect.worker import loggers

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.errors.tolerance import Stage
 from connect.herder.submitted_records import SubmittedRecord, SubmittedRecords
 from connect.worker.tasks.source import Message, Sender, SourceParts, key_of

@@ -17,8 +17,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.group_member import leave_group
+from common.process.clock import now_ms
 from common.process.tasks import spawn
-from connect.clock import now_ms
 from connect.worker.client_settings import kafka_client
 from millstream.connect.errors import ConfigException
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException, Producer
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.herder.offsets import OffsetRecord
 from connect.worker.offset_store import Entries
 from connect.worker.tasks.boundaries import Boundary, ConnectorBoundary, Ending

@@ -13,7 +13,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
-from connect.clock import now_ms
+from common.process.clock import now_ms
 from connect.errors.tolerance import Stage
 from connect.worker.record_plugins import Converters, TransformationStage
 from connect.worker.tasks.departures import SinkMembership

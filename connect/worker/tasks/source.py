@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException, Producer
 
+from common.process.clock import now_ms
 from common.process.json_text import is_unicode
-from connect.clock import now_ms
 from connect.converters.primitives import ByteArrayConverter
 from connect.errors.tolerance import Stage
 from connect.worker.offset_store import OffsetStore, Reader

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from connect.clock import now_ms, randrange, timestamp_ms
+from common.process.clock import now_ms, randrange, timestamp_ms
 from connect.errors.tolerance import Fail, Failure, Retry, Skip, Stage, Tolerance
 from connect.worker.record_plugins import TransformationStage
 

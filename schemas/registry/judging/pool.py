@@ -1,16 +1,19 @@
-"""A small pool of processes that answer questions; a process that is too slow is killed."""
+"""A small pool of processes that answer questions; a process that is too slow is killed.
+
+The questions that are answered at a time are limited: one for each client, and a number in all.
+"""
 
 import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
+from common.process.bounded_cache import BoundedCache
 from schemas.registry.judge import refused_as
-from schemas.registry.judging.memory import AnswerMemory
-from schemas.registry.judging.places import Places
 from schemas.registry.judging.process import LENGTH_BYTES
 from schemas.registry.questions import (
     Answer,
@@ -23,11 +26,64 @@ from schemas.registry.questions import (
 from schemas.registry.refusals import too_many_requests
 from schemas.registry.turns import Turns
 
+
+@dataclass(slots=True)
+class _Client:
+    place: asyncio.Lock = field(default_factory=asyncio.Lock)
+    questions: int = 0
+    """The questions of one client that are being answered, and those that wait."""
+
+
+class Places:
+    """Counts the questions of each client; a client without questions has no entry."""
+
+    def __init__(self, count: int, *, waiting: int, client_waiting: int, seconds: float) -> None:
+        self._places = asyncio.Semaphore(count)
+        self._waiting_limit = waiting
+        self._client_limit = client_waiting
+        self._seconds = seconds
+        self._clients: dict[str, _Client] = {}
+        self._questions = 0
+
+    @asynccontextmanager
+    async def place(self, client: str) -> AsyncIterator[None]:
+        """Wait for a place. Raises RegistryError, 429, when too many wait or it takes too long."""
+        known = self._clients.setdefault(client, _Client())
+        if self._questions >= self._waiting_limit or known.questions >= self._client_limit:
+            if not known.questions:
+                del self._clients[client]
+            raise too_many_requests()
+        known.questions += 1
+        self._questions += 1
+        try:
+            async with _within(known.place, self._seconds), _within(self._places, self._seconds):
+                yield
+        finally:
+            self._questions -= 1
+            known.questions -= 1
+            if not known.questions:
+                del self._clients[client]
+
+
+@asynccontextmanager
+async def _within(place: asyncio.Lock | asyncio.Semaphore, seconds: float) -> AsyncIterator[None]:
+    try:
+        await asyncio.wait_for(place.acquire(), seconds)
+    except TimeoutError:
+        raise too_many_requests() from None
+    try:
+        yield
+    finally:
+        place.release()
+
+
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; "
     "from schemas.registry.judging.process import main; main(float(sys.argv[1]))"
 )
 _END_SECONDS: Final = 5.0
+_ENTRY_BYTES: Final = 200
+"""The approximate size of an entry of the memory without its answer."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +109,8 @@ class Judges:
     def __init__(self, limits: Limits | None = None, turns: Turns | None = None) -> None:
         self.limits = limits or Limits()
         self._turns = turns or Turns()
-        self.memory = AnswerMemory(self.limits.memory_bytes)
+        self.memory: BoundedCache[bytes, bytes] = BoundedCache(self.limits.memory_bytes)
+        """Answers by their questions."""
         self._places = Places(
             self.limits.processes,
             waiting=self.limits.waiting,
@@ -75,7 +132,7 @@ class Judges:
                 # Another request of this client may have had the same question.
                 answer = self.memory.get(key) or await self._judge(data)
         if isinstance(answer, bytes):
-            self.memory.put(key, answer)
+            self.memory.put(key, answer, len(answer) + _ENTRY_BYTES)
             async with self._turns.turn(len(answer)):
                 return answer_from(answer)
         log.warning(

@@ -25,7 +25,6 @@ def test_settings_are_laid_over_the_defaults() -> None:
     assert topic.retention_ms == -1
     assert topic.is_compacted
     assert topic.is_deleted
-    assert topic.to_settings() == {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
 
 
 def test_an_empty_cleanup_policy_is_allowed() -> None:

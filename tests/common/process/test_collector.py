@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.process.collector import collect_seldom
+from common.process.starting import collect_seldom
 
 
 @pytest.fixture(autouse=True)

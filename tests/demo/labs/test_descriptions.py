@@ -1,6 +1,6 @@
 """What a walk reads from `millstream topics --describe`, and what it finds lacking."""
 
-from demo.labs.descriptions import (
+from demo.labs.failover import (
     PartitionState,
     lacking_when_whole,
     lacking_without,
