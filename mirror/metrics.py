@@ -11,6 +11,20 @@ from typing import Final
 from millstream.connect.connectors import TaskMetric, TopicPartition
 from mirror.flow import Flow
 
+MEANINGS: Final = {
+    "record_count_total": "Copies that are stored",
+    "record_rate": "Copies stored per second",
+    "byte_count_total": "Bytes of these copies",
+    "byte_rate": "Bytes of copies stored per second",
+    "record_age_ms": "Milliseconds from a record's timestamp until it was read, the last one",
+    "replication_latency_ms": "Milliseconds from a record's timestamp until its copy was stored",
+    "missing_offsets_total": "Offsets that the source had deleted before they were copied",
+    "replication_offset": "The first offset of the source that has no copy",
+    "replication_offset_lag": "Offsets of the source without a copy",
+    "checkpoint_latency_ms": "Milliseconds from a checkpoint's creation until it was stored",
+}
+"""What each name says, for the reference of metrics. A latency also has _min, _max and _avg, of the
+last half to one minute."""
 _PREFIX: Final = "kafka_connect_mirror_mirrorsourceconnector"
 _CHECKPOINT_PREFIX: Final = "kafka_connect_mirror_mirrorcheckpointconnector"
 

@@ -50,17 +50,20 @@ _TRAFFIC = {
 }
 _LED: dict[str, tuple[str, Callable[[Leader], int]]] = {
     "replicascount": ("Replicas of a partition led here", lambda led: 1 + len(led.followers)),
-    "insyncreplicascount": ("Its replicas in sync", lambda led: len(led.isr.committed)),
+    "insyncreplicascount": (
+        "Replicas in sync of a partition led here",
+        lambda led: len(led.isr.committed),
+    ),
     "underreplicated": (
-        "1 if a replica of it is not in sync",
+        "1 if a replica of a partition led here is not in sync",
         lambda led: int(led.is_under_replicated),
     ),
     "underminisr": (
-        "1 if too few of its replicas are in sync for acks=all",
+        "1 if too few replicas of a partition are in sync for acks=all",
         lambda led: int(led.is_under_min_isr),
     ),
     "atminisr": (
-        "1 if no more of its replicas are in sync than acks=all needs",
+        "1 if no more replicas of a partition are in sync than acks=all needs",
         lambda led: int(is_at_min_isr(led)),
     ),
 }
@@ -238,13 +241,13 @@ def _partitions(partitions: list[Partition]) -> Iterator[Metric]:
     yield gauges(f"{log}size", "Bytes of a log", labels, [(v, each.size_bytes) for v, each in logs])
     yield gauges(
         f"{log}logstartoffset",
-        "Its first offset",
+        "First offset of a log",
         labels,
         [(values, each.log_start_offset) for values, each in logs],
     )
     yield gauges(
         f"{log}logendoffset",
-        "The offset of its next record",
+        "Offset of the next record of a log",
         labels,
         [(values, each.log_end_offset) for values, each in logs],
     )

@@ -24,8 +24,16 @@ def share_state_families(metrics: ShareStateMetrics) -> Iterator[Metric]:
         sum_value=metrics.write_ms,
     )
     mean = metrics.write_ms / count if count else 0
-    yield gauge(f"{_PREFIX}write_latency_avg", "The mean of them", mean)
-    yield gauge(f"{_PREFIX}write_latency_max", "The longest of them", metrics.max_write_ms)
+    yield gauge(
+        f"{_PREFIX}write_latency_avg",
+        "Mean milliseconds of a request to write",
+        mean,
+    )
+    yield gauge(
+        f"{_PREFIX}write_latency_max",
+        "Most milliseconds of one of them",
+        metrics.max_write_ms,
+    )
     yield gauges(
         f"{_PREFIX}last_pruned_offset",
         "The offset that the records of a partition were deleted before",

@@ -169,8 +169,8 @@ class QuorumCollector:
         for name, about, count in (
             ("request", "Requests to other nodes of the quorum", traffic.requests),
             ("response", "Answers of other nodes of the quorum", traffic.responses),
-            ("outgoing_byte", "Bytes of these requests", traffic.bytes_out),
-            ("incoming_byte", "Bytes of these answers", traffic.bytes_in),
+            ("outgoing_byte", "Bytes of requests to other nodes of the quorum", traffic.bytes_out),
+            ("incoming_byte", "Bytes of answers of other nodes of the quorum", traffic.bytes_in),
         ):
             yield counter(f"{_CHANNEL}{name}", about, count)
 
@@ -186,12 +186,12 @@ class QuorumCollector:
             ("lastappliedrecordoffset", "Offset of the last record applied", last_offset),
             (
                 "lastappliedrecordtimestamp",
-                "Time of that record, in milliseconds since 1970",
+                "Time of the last record applied, in milliseconds since 1970",
                 quorum.machine.last_timestamp_ms,
             ),
             (
                 "lastappliedrecordlagms",
-                "Age of that record; 0 on the active controller",
+                "Age of the last record applied; 0 on the active controller",
                 age_ms,
             ),
             (
@@ -301,12 +301,12 @@ def metadata_families(quorum: Quorum, now_ms: int, timestamp_ms: int) -> list[Me
         ),
         (
             "brokermetadatametrics_last_applied_record_timestamp",
-            "Time of that record, in milliseconds since 1970",
+            "Time of the last record applied, in milliseconds since 1970",
             machine.last_timestamp_ms,
         ),
         (
             "brokermetadatametrics_last_applied_record_lag_ms",
-            "Age of that record in milliseconds",
+            "Age of the last record applied, in milliseconds",
             lag_ms(quorum, timestamp_ms),
         ),
         (
@@ -328,7 +328,7 @@ def metadata_families(quorum: Quorum, now_ms: int, timestamp_ms: int) -> list[Me
         ),
         (
             "snapshotemitter_latestsnapshotgeneratedagems",
-            "Milliseconds since it was taken",
+            "Milliseconds since the last snapshot was taken",
             age_ms,
         ),
     )

@@ -80,7 +80,7 @@ class ShareCollector:
                 "The time from a fetch to its records",
                 metrics.acquire_ms,
             ),
-            _by_topic("totalsharefetchrequests", "ShareFetches", metrics.total_fetches),
+            _by_topic("totalsharefetchrequests", "ShareFetch requests", metrics.total_fetches),
             _by_topic(
                 "failedsharefetchrequests", "ShareFetches with an error", metrics.failed_fetches
             ),
@@ -113,10 +113,11 @@ class ShareCollector:
             "inflightbatchmessagecount", "The numbers of records that were acquired together"
         )
         lock_times = _of_partition(
-            "fetchlocktimems", "The time for which one fetch read and acquired"
+            "fetchlocktimems", "The milliseconds for which one fetch read and acquired"
         )
         lock_ratios = _of_partition(
-            "fetchlockratio", "That time as a percentage of the time since the fetch before"
+            "fetchlockratio",
+            "The time of a fetch as a percentage of that since the one before",
         )
         for led in self._shares:
             topic, number = led.partition.topic_partition

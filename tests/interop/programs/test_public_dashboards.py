@@ -4,9 +4,11 @@ The names are those in the queries of strimzi-kafka.json, strimzi-kraft.json and
 Kafka, of strimzi/strimzi-kafka-operator at 8541da1 (packaging/examples/metrics).
 """
 
+import re
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,6 +18,8 @@ from tests.lib.replicated_load import Load
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
+
+ROOT = Path(__file__).parent.parent.parent.parent
 
 BROKERS = {
     "kafka_cluster_partition_atminisr": {"topic", "partition"},
@@ -106,6 +110,13 @@ def test_a_broker_has_every_name_of_the_dashboards(cluster: LocalCluster) -> Non
     pages = [page_of(cluster, node_id) for node_id in cluster.broker_ids]
     for name in ACTIVE_CONTROLLER:
         assert sum(name in page for page in pages) == 1
+
+
+def test_the_reference_has_every_name(cluster: LocalCluster) -> None:
+    reference = (ROOT / "docs" / "metrics.md").read_text()
+    for name in page_of(cluster, 1):
+        short = re.sub("_(count|sum|bucket)$", "", name)
+        assert f"`{name}`" in reference or f"`{short}`" in reference, name
 
 
 def test_traffic_is_shown_by_topic(cluster: LocalCluster) -> None:
