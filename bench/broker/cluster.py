@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def measure_topics() -> None:
     """Time the creation of many topics until every broker has them in its metadata."""
-    with LocalCluster(has_links=False) as cluster:
+    with LocalCluster(has_links=False, is_testing=False) as cluster:
         addresses = [cluster.address(one) for one in cluster.broker_ids]
         ours = [create_one_by_one(addresses), create_in_batches(addresses)]
     print(f"{TOPICS} topics x {PARTITIONS} partitions, s: one by one, {BATCH} in a request")
@@ -114,7 +114,7 @@ def knows_all(admin: confluent_kafka.admin.AdminClient, prefix: str) -> bool:
 
 def measure_joining() -> None:
     """Time a joining broker, and measure the memory that the metadata adds to it."""
-    with LocalCluster(has_links=False) as cluster:
+    with LocalCluster(has_links=False, is_testing=False) as cluster:
         empty_bytes = resident_bytes(cluster.node(cluster.add_broker()).pid)
         addresses = [cluster.address(one) for one in cluster.broker_ids]
         with RawConnection(addresses[0], 60) as connection:
@@ -147,7 +147,7 @@ def resident_bytes(pid: int) -> int:
 
 def measure_failover() -> None:
     """Time from the end of the active controller to the next confirmed creation of a topic."""
-    with LocalCluster(has_links=False) as cluster:
+    with LocalCluster(has_links=False, is_testing=False) as cluster:
         for name, end in (("kill -9", signal.SIGKILL), ("SIGTERM", signal.SIGTERM)):
             times = [fail_over(cluster, end, f"{end.name}-{turn}") for turn in range(FAILOVERS)]
             known = statistics.median(known for known, _ in times)

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     raise_limit()
     figures: dict[str, list[float]] = {}
     for _ in range(options.rounds):
-        with LocalBroker() as broker:
+        with LocalBroker(is_testing=False) as broker:
             port = int(broker.bootstrap_servers.rpartition(":")[2])
             measured = {"at rest": latency(port, options.seconds)}
             idle_pipe, theirs = multiprocessing.Pipe()

@@ -209,7 +209,7 @@ def _connection_of(ours: socket.socket) -> Any:
     peer = ours.getsockname()
     for found in gc.get_objects():
         if type(found).__name__ == "Connection":
-            accepted = found._socket  # noqa: SLF001 - no part of a node gives it away
+            accepted = found.socket
             if accepted.getpeername() == peer:
                 return found
     raise LookupError(f"no connection of {peer}")

@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> int:
     print("|---|---|---|---|---|---|---|")
     status = 0
     for kind in options.kinds:
-        with LocalBroker() as broker:
+        with LocalBroker(is_testing=False) as broker:
             broker.create_topic(TOPIC, partitions=1)
             if kind == "consumer_byte_rate":
                 fill(broker)

@@ -126,7 +126,9 @@ class MillstreamCluster(NodeCluster):
 
     def __init__(self, replication_factor: int) -> None:
         settings = settings_for(replication_factor)
-        self._cluster = LocalCluster(brokers=len(NODE_IDS), has_links=False, **settings)
+        self._cluster = LocalCluster(
+            brokers=len(NODE_IDS), has_links=False, is_testing=False, **settings
+        )
 
     def __enter__(self) -> Self:
         self._cluster.__enter__()

@@ -196,7 +196,7 @@ def idle(results: Results, server: str, servers: str, libs: Path) -> None:
 
 
 def source(results: Results, server: str, kind: str, count: int, libs: Path) -> None:
-    with LocalBroker() as broker, tempfile.TemporaryDirectory() as name:
+    with LocalBroker(is_testing=False) as broker, tempfile.TemporaryDirectory() as name:
         servers, folder = broker.bootstrap_servers, Path(name)
         make_topic(servers, "lines")
         (folder / "in").write_text(f"{LINE}\n" * count)
@@ -218,7 +218,7 @@ def sink(results: Results, server: str, kind: str, count: int, libs: Path) -> No
     value = LINE.encode()
     if kind != "strings":
         value = in_json()
-    with LocalBroker() as broker, tempfile.TemporaryDirectory() as name:
+    with LocalBroker(is_testing=False) as broker, tempfile.TemporaryDirectory() as name:
         servers, folder = broker.bootstrap_servers, Path(name)
         make_topic(servers, "lines")
         load(servers, "lines", value, count)
@@ -235,7 +235,7 @@ def written(file: Path) -> Callable[[], int]:
 
 
 def table(results: Results, rows: int, libs: Path) -> None:
-    with LocalBroker() as broker, tempfile.TemporaryDirectory() as name:
+    with LocalBroker(is_testing=False) as broker, tempfile.TemporaryDirectory() as name:
         servers, folder = broker.bootstrap_servers, Path(name)
         make_topic(servers, "items")
         with sqlite3.connect(folder / "items.db") as database:
@@ -261,7 +261,7 @@ def table(results: Results, rows: int, libs: Path) -> None:
 
 def two_tasks(results: Results, isolation: str, count: int, libs: Path) -> None:
     value = in_json()
-    with LocalBroker() as broker, tempfile.TemporaryDirectory() as name:
+    with LocalBroker(is_testing=False) as broker, tempfile.TemporaryDirectory() as name:
         servers, folder = broker.bootstrap_servers, Path(name)
         make_topic(servers, "lines", 2)
         load(servers, "lines", value, count, 2)
@@ -286,7 +286,7 @@ def main(arguments: list[str]) -> int:
     for number in range(options.rounds):
         for server in servers:
             print(f"round {number + 1}: {server}", file=sys.stderr, flush=True)
-            with LocalBroker() as broker:
+            with LocalBroker(is_testing=False) as broker:
                 idle(results, server, broker.bootstrap_servers, options.libs)
             for kind in CONVERTERS:
                 source(results, server, kind, options.records, options.libs)

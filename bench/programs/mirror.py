@@ -181,7 +181,11 @@ def paced(source: str, consumer: Consumer, count: int) -> list[float]:
 
 @contextmanager
 def pair() -> Iterator[tuple[str, str, Path]]:
-    with LocalBroker() as a, LocalBroker() as b, tempfile.TemporaryDirectory() as folder:
+    with (
+        LocalBroker(is_testing=False) as a,
+        LocalBroker(is_testing=False) as b,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         admin = AdminClient({"bootstrap.servers": a.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(20)
         yield a.bootstrap_servers, b.bootstrap_servers, Path(folder)

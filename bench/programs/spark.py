@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     jars = sorted(str(path) for path in JARS.glob("*.jar"))
     formats = ["millstream", *(["kafka"] if jars else [])]
     settings = {"spark.master": "local[2]", "spark.jars": ",".join(jars)}
-    with LocalBroker(num_partitions=PARTITIONS) as broker:
+    with LocalBroker(is_testing=False, num_partitions=PARTITIONS) as broker:
         produce(broker.bootstrap_servers, rows)
         spark = spark_session("bench", **settings)
         spark.sparkContext.setLogLevel("ERROR")

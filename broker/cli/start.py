@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.cli.arguments import plain_tool_parser
+from broker.cli.security import is_local
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from common.kafka.errors import KafkaError
@@ -42,7 +43,25 @@ def main(arguments: list[str]) -> int:
     except KafkaError as error:
         print(f"millstream broker: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
-    return _serve(config, os.environ.get("CLUSTER_ID"), parsed.exit_with_parent)
+    if parsed.testing:
+        refusal = _unsafe(config)
+        if refusal is not None:
+            print(f"millstream broker: {refusal}", file=sys.stderr)
+            return INVALID_CONFIGURATION
+    return _serve(config, os.environ.get("CLUSTER_ID"), parsed)
+
+
+def _unsafe(config: BrokerConfig) -> str | None:
+    """Return why a node may not be started with `--testing`, None if it may."""
+    endpoint = config.http_listener
+    if endpoint is None:
+        return "--testing needs an HTTP listener: its control is served there"
+    if is_local(endpoint) or config.http_security.users:
+        return None
+    return (
+        f"--testing on the HTTP listener {endpoint.host or '(all addresses)'} needs users and "
+        "passwords (http.config), or an address of this machine alone, as 127.0.0.1"
+    )
 
 
 def _controllers(config: BrokerConfig, cluster_id: str | None) -> "tuple[InitialController, ...]":
@@ -61,7 +80,7 @@ def _controllers(config: BrokerConfig, cluster_id: str | None) -> "tuple[Initial
     return controllers
 
 
-def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool) -> int:
+def _serve(config: BrokerConfig, cluster_id: str | None, parsed: argparse.Namespace) -> int:
     # Imported here so that a configuration error is reported before the server is loaded.
     import uvloop
 
@@ -74,7 +93,11 @@ def _serve(config: BrokerConfig, cluster_id: str | None, exit_with_parent: bool)
         print(f"millstream broker: cannot format: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
     node = run(
-        config, cluster_id=cluster_id, controllers=controllers, exit_with_parent=exit_with_parent
+        config,
+        cluster_id=cluster_id,
+        controllers=controllers,
+        exit_with_parent=parsed.exit_with_parent,
+        is_testing=parsed.testing,
     )
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -105,5 +128,10 @@ def _parser() -> argparse.ArgumentParser:
         "--exit-with-parent",
         action="store_true",
         help="stop when standard input closes, as it does when the starting process ends",
+    )
+    parser.add_argument(
+        "--testing",
+        action="store_true",
+        help="let tests arm faults by HTTP, at /faults of the listener for metrics",
     )
     return parser

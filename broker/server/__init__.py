@@ -4,6 +4,7 @@ The wiring, the only files that know how a broker is put together:
 
     running       a node's process: signals, the end of its parent, the limit of its end
     node          a node from start to stop: the quorum, the broker, the listeners
+    testing       faults on demand and their control, of a node started with `--testing`
     apis          which APIs are served, and what the handler of each works on
     metrics_page  all numbers as text, those of the broker from `broker_metrics`
     front_page    the page at `/` for browsers

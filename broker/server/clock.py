@@ -187,6 +187,11 @@ def system_random() -> Random:
     return random.SystemRandom()
 
 
+def seeded_random(seed: int) -> Random:
+    """Return a random source that gives the same numbers for the same seed."""
+    return random.Random(seed)
+
+
 def random_uuid() -> uuid.UUID:
     """Return a fresh random UUID, never one of Kafka's reserved ones (their text starts with -)."""
     while True:

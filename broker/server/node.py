@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from broker.config.broker_config import BrokerConfig, Endpoint
 from broker.log.log_directories import LogDirectories
@@ -36,8 +36,8 @@ from broker.server.collector import Collector
 from broker.server.front_page import front_page, own_site
 from broker.server.metrics_page import prometheus_text
 from broker.server.network.accept_client import ClientAcceptor
-from broker.server.network.dispatch import Dispatcher
-from broker.server.network.listener import Listener, bind
+from broker.server.network.dispatch import Dispatcher, Handler
+from broker.server.network.listener import Listener, bind, reachable
 from broker.server.network.turns import Shared
 from broker.server.quorum.controller.controller_registration import ControllerRegistration
 from broker.server.quorum.initial_controllers import InitialController, static_voters
@@ -56,11 +56,12 @@ from common.kafka.errors import KafkaError
 from common.kafka.protocol.wire import ZERO_UUID
 from common.process.tasks import spawn
 
-log = logging.getLogger("millstream.node")
+if TYPE_CHECKING:
+    from broker.server.testing.testing import Testing
 
+log = logging.getLogger("millstream.node")
 T = TypeVar("T")
 
-ALL_INTERFACES = "0.0.0.0"
 NEAR_CONTROLLER_SECONDS = 0.5
 """The time that a controlled shutdown may make no progress if the active controller is in this
 process: without a majority it never completes."""
@@ -84,17 +85,22 @@ class Node:
         cluster_id: str | None,
         controllers: tuple[InitialController, ...] = (),
         movable_clock: MovableClock | None = None,
+        testing: "Testing | None" = None,
     ) -> None:
-        """With `movable_clock` a test can move the time of clients."""
+        """With `movable_clock` a test can move the time of clients, with `testing` arm faults."""
         self._config = config
         self._wanted_cluster_id = cluster_id
         self._initial_controllers = controllers
         self._movable_clock = movable_clock
         self._clock: Clock = movable_clock or SystemClock()
         self._steady_clock = SteadyClock(movable_clock) if movable_clock else self._clock
-        self._storage = RealStorage(is_durable=movable_clock is None)
+        self._testing = testing
+        self._storage = testing.storage if testing else RealStorage(is_durable=not movable_clock)
         self._http = SmallServer(
-            self._page, site_guard=own_site(config), security=config.http_security
+            self._page,
+            site_guard=own_site(config),
+            security=config.http_security,
+            changes=testing.control().answer if testing else None,
         )
         self._http_url = ""
         self._collector = Collector(monotonic_seconds)
@@ -127,6 +133,8 @@ class Node:
         quorum.on_fatal = stop.fail
         if self._movable_clock is not None:
             self._movable_clock.on_moved = quorum.on_moved_time
+        if self._testing is not None:
+            self._testing.watch_controller(quorum)
         if self._config.is_broker:
             self._broker = self._make_broker(quorum, directories, loop)
             self._broker.on_fatal = stop.fail
@@ -161,7 +169,7 @@ class Node:
     def _start_http(self) -> None:
         endpoint = self._config.http_listener
         if endpoint is not None:
-            port = self._http.start(bind(endpoint.host or ALL_INTERFACES, endpoint.port))
+            port = self._http.start(bind(endpoint.host, endpoint.port))
             origin = f"{self._config.http_security.scheme}://{endpoint.host}:{port}"
             self._http_url = f"{origin}/metrics"
             log.info("health and metrics on %s", origin)
@@ -264,9 +272,10 @@ class Node:
         )
         quorum.machine.on_change = broker.on_metadata_change
         config = self._config
+        make: Callable[[int], Handler | None] = partial(make_handler, broker)
         shared = Shared.of(loop, monotonic_seconds)
         dispatcher = Dispatcher(
-            partial(make_handler, broker),
+            make if self._testing is None else self._testing.handlers_of(broker, make),
             times=broker.request_times,
             turns=shared.turns,
             on_queued=partial(answer_impatient, broker.parked_fetches),
@@ -277,7 +286,7 @@ class Node:
             # Bound, so that the port is known; connections are refused until the broker serves.
             listener = Listener(
                 loop,
-                bind(endpoint.host or ALL_INTERFACES, endpoint.port),
+                bind(endpoint.host, endpoint.port),
                 acceptor=ClientAcceptor(
                     config,
                     endpoint.name,
@@ -290,7 +299,7 @@ class Node:
                 counts=broker.listeners.counts,
                 rates=broker.quotas.at(endpoint.name),
             )
-            broker.listeners.add(endpoint.name, listener, _reachable(advertised, listener))
+            broker.listeners.add(endpoint.name, listener, reachable(advertised, listener))
         return broker
 
     async def stop(self) -> None:
@@ -464,14 +473,6 @@ class Node:
 
 def _on_ports(endpoints: tuple[Endpoint, ...], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
     return tuple(each._replace(port=ports.get(each.name, 0)) for each in endpoints)
-
-
-def _reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
-    """Return the address for clients: the chosen port for 0, this machine's name for no host."""
-    host = advertised.host
-    if host in {"", ALL_INTERFACES, "::"}:
-        host = socket.gethostname()
-    return host, advertised.port or listener.port
 
 
 class Stop:

@@ -5,10 +5,15 @@ import logging
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from broker.config.broker_config import BrokerConfig
+from broker.server.clock import SystemClock
 from broker.server.node import Node, Stop
 from broker.server.quorum.initial_controllers import InitialController
+
+if TYPE_CHECKING:
+    from broker.server.testing.testing import Testing
 
 log = logging.getLogger("millstream.node")
 
@@ -22,6 +27,7 @@ async def run(
     cluster_id: str | None,
     controllers: tuple[InitialController, ...] = (),
     exit_with_parent: bool = False,
+    is_testing: bool = False,
 ) -> str | None:
     """Serve until SIGTERM or SIGINT, or until standard input closes if `exit_with_parent`.
 
@@ -33,7 +39,8 @@ async def run(
         loop.add_signal_handler(number, stop.event.set)
     if exit_with_parent:
         loop.add_reader(sys.stdin.fileno(), _on_stdin, stop.event)
-    node = Node(config, cluster_id=cluster_id, controllers=controllers)
+    testing = _testing(config) if is_testing else None
+    node = Node(config, cluster_id=cluster_id, controllers=controllers, testing=testing)
     await node.open(stop)
     async with asyncio.TaskGroup() as tasks:
         node.start_background(tasks)
@@ -42,6 +49,13 @@ async def run(
         await stop.event.wait()
         await _stop_in_time(node, stop.failure)
     return stop.failure
+
+
+def _testing(config: BrokerConfig) -> "Testing":
+    """Return what only a node under test has; no other node loads it."""
+    from broker.server.testing.testing import Testing
+
+    return Testing(config, SystemClock())
 
 
 async def _stop_in_time(node: Node, failure: str | None) -> None:

@@ -2,13 +2,16 @@
 
 h11 parses HTTP; aiohttp would cost an idle process a fifth of a second and 20 MB. A page may take
 milliseconds to make, and a client may ask for a thousand at once: one page is made in each turn of
-the loop, and no page is made for a client that does not read the earlier ones.
+the loop, and no page is made for a client that does not read the earlier ones. A page may also be
+made later: then it is a coroutine, and its connection waits. Only a server that has `changes`
+takes other methods than GET and HEAD, and reads bodies.
 """
 
 import asyncio
+import logging
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
@@ -18,8 +21,12 @@ from common.http.accepting import Connection, Connections, ProtocolServer
 from common.http.problem_document import PROBLEM_TYPE, problem_document
 from common.http.security import OPEN, REALM, HttpSecurity
 from common.http.site_guard import READING, SiteGuard, unreadable
+from common.process.tasks import spawn
+
+log = logging.getLogger("millstream.http")
 
 MAX_REQUEST_BYTES: Final = 16 << 10
+MAX_BODY_BYTES: Final = 64 << 10
 MAX_CONNECTIONS: Final = 200
 SILENT_SECONDS: Final = 30.0
 """A connection is closed when no whole request came, or no answer was read, in this time."""
@@ -40,6 +47,9 @@ class Asked(NamedTuple):
 
     path: str
     headers: Mapping[str, str]
+    method: str = "GET"
+    query: str = ""
+    body: bytes = b""
 
     @property
     def host(self) -> str:
@@ -49,6 +59,9 @@ class Asked(NamedTuple):
 
 MakePage = Callable[[Asked], Page | None]
 """Returns a page; None if there is none at this path, or none for this client."""
+LaterPage = Coroutine[None, None, Page]
+Change = Callable[[Asked], Page | LaterPage | None]
+"""Answers any method; None if there is nothing at this path."""
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] = _NO_HEADERS) -> Page:
@@ -71,8 +84,11 @@ class SmallServer:
         site_guard: SiteGuard | None = None,
         security: HttpSecurity = OPEN,
         silent_seconds: float = SILENT_SECONDS,
+        changes: Change | None = None,
     ) -> None:
+        """`changes` is asked before `make_page`; pages of other origins may not ask it."""
         self._make_page = make_page
+        self._changes = changes
         self._guard = site_guard or SiteGuard()
         self._security = security
         self._silent_seconds = silent_seconds
@@ -97,10 +113,18 @@ class SmallServer:
             self._server.close()
             self._server.connections.close_idle()
 
-    def answer(self, method: str, target: str, headers: Sequence[tuple[str, str]]) -> Page:
+    @property
+    def reads_bodies(self) -> bool:
+        """True if requests may have bodies."""
+        return self._changes is not None
+
+    def answer(
+        self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes = b""
+    ) -> Page | LaterPage:
         """Return the page that a request asks for, or an error page. Names are in lower case."""
-        asked = Asked(target.partition("?")[0], dict(headers))
-        if method not in READING:
+        path, _, query = target.partition("?")
+        asked = Asked(path, dict(headers), method, query, body)
+        if method not in READING and self._changes is None:
             return problem(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
         if refusal := unreadable(target, headers):
             return problem(refusal.status, refusal.detail)
@@ -108,6 +132,23 @@ class SmallServer:
             return problem(421, "The Host header is not this server's: see http.allowed.hosts")
         if not self._security.lets_in(asked.path, asked.headers.get("authorization", "")):
             return problem(401, "Unauthorized", {"WWW-Authenticate": f'Basic realm="{REALM}"'})
+        if self._changes is None:
+            return self._page(asked)
+        origins = {
+            name: asked.headers[name.lower()]
+            for name in ("Host", "Origin", "Sec-Fetch-Site")
+            if name.lower() in asked.headers
+        }
+        # A read is guarded as a change: it tells what the clients of the broker do.
+        refusal = self._guard.refusal("POST", origins)
+        if refusal is None:
+            return self._changes(asked) or self._page(asked)
+        made = self._make_page(asked) if method in READING else None
+        return made or problem(refusal.status, refusal.detail)
+
+    def _page(self, asked: Asked) -> Page:
+        if asked.method not in READING:
+            return problem(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
         return self._make_page(asked) or problem(404, "There is no such page.")
 
     def wait(self, connection: "_HttpConnection") -> None:
@@ -130,8 +171,8 @@ class _HttpConnection(Connection):
     """One connection: h11 in the middle, one page an answer."""
 
     __slots__ = (
-        *("_connections", "_http", "_is_unread", "_is_waiting", "_server", "_silence"),
-        *("_silent_seconds", "_transport"),
+        *("_asked", "_body", "_connections", "_http", "_is_unread", "_is_waiting", "_making"),
+        *("_server", "_silence", "_silent_seconds", "_transport"),
     )
 
     def __init__(
@@ -143,6 +184,9 @@ class _HttpConnection(Connection):
         self._silence: asyncio.TimerHandle | None = None
         self._is_waiting = False  # for a turn
         self._is_unread = False  # pages that were sent wait to be read
+        self._asked: h11.Request | None = None  # while its body is read
+        self._body = bytearray()
+        self._making: asyncio.Task[None] | None = None  # a page that is made later
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
         self._transport: asyncio.Transport | None = None
 
@@ -156,6 +200,8 @@ class _HttpConnection(Connection):
         self._connections.lost(self)
         if self._silence is not None:
             self._silence.cancel()
+        if self._making is not None:
+            self._making.cancel()
 
     def give_way(self) -> None:
         assert self._transport is not None
@@ -188,7 +234,7 @@ class _HttpConnection(Connection):
         self._wait_for_turn()
 
     def _wait_for_turn(self) -> None:
-        if not self._is_waiting and not self._is_unread:
+        if not self._is_waiting and not self._is_unread and self._making is None:
             self._is_waiting = True
             self._server.wait(self)
 
@@ -221,22 +267,60 @@ class _HttpConnection(Connection):
                 return False
             if event is h11.PAUSED:
                 self._http.start_next_cycle()
-            if isinstance(event, h11.Request):
-                # As aiohttp has it: bytes that are no UTF-8 become halves, and are refused.
-                parts = ((each.decode("utf-8", "surrogateescape") for each in pair)
-                         for pair in event.headers)  # fmt: skip
-                headers = [(name, value) for name, value in parts]
-                method, target = event.method.decode("latin-1"), event.target.decode("latin-1")
-                page = self._server.answer(method, target, headers)
-                self._send(page._replace(body=b"") if method == "HEAD" else page, len(page.body))
-                # An idle connection goes to the end of those that are closed first.
-                self._connections.begin(self)
-                self._connections.end(self)
-                self._wait_for_request()
+            asked = self._whole_request(event)
+            if asked is not None:
+                self._answer(asked)
                 return True
 
+    def _whole_request(self, event: object) -> h11.Request | None:
+        """Take a part of a request; return the request when all of it is here."""
+        if isinstance(event, h11.Request):
+            if not self._server.reads_bodies:
+                return event
+            self._asked = event
+            self._body.clear()
+            if self._http.they_are_waiting_for_100_continue:
+                self._write(h11.InformationalResponse(status_code=100, headers=[]))
+        elif isinstance(event, h11.Data) and self._asked is not None:
+            self._body += event.data
+            if len(self._body) > MAX_BODY_BYTES:
+                raise h11.RemoteProtocolError("The body is too long.", 413)
+        elif isinstance(event, h11.EndOfMessage) and self._asked is not None:
+            asked, self._asked = self._asked, None
+            return asked
+        return None
+
+    def _answer(self, asked: h11.Request) -> None:
+        # As aiohttp has it: bytes that are no UTF-8 become halves, and are refused.
+        parts = ((each.decode("utf-8", "surrogateescape") for each in pair)
+                 for pair in asked.headers)  # fmt: skip
+        headers = [(name, value) for name, value in parts]
+        method, target = asked.method.decode("latin-1"), asked.target.decode("latin-1")
+        page = self._server.answer(method, target, headers, bytes(self._body))
+        self._body.clear()
+        if isinstance(page, Page):
+            self._send_page(method, page)
+        else:
+            self._making = spawn(self._send_later(method, page))
+
+    async def _send_later(self, method: str, making: LaterPage) -> None:
+        try:
+            page = await making
+        except Exception:
+            log.exception("a page could not be made")
+            page = problem(500, "The page could not be made: the log says why.")
+        self._making = None
+        self._send_page(method, page)
+        self._wait_for_turn()
+
+    def _send_page(self, method: str, page: Page) -> None:
+        self._send(page._replace(body=b"") if method == "HEAD" else page, len(page.body))
+        # An idle connection goes to the end of those that are closed first.
+        self._connections.begin(self)
+        self._connections.end(self)
+        self._wait_for_request()
+
     def _send(self, page: Page, length: int) -> None:
-        assert self._transport is not None
         headers = [
             ("content-type", page.content_type),
             ("content-length", str(length)),
@@ -248,7 +332,11 @@ class _HttpConnection(Connection):
             h11.Data(data=page.body),
             h11.EndOfMessage(),
         ):
-            self._transport.write(self._http.send(event) or b"")
+            self._write(event)
+
+    def _write(self, event: h11.Event) -> None:
+        assert self._transport is not None
+        self._transport.write(self._http.send(event) or b"")
 
     def _refuse(self, error: h11.RemoteProtocolError) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:

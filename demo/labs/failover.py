@@ -96,7 +96,7 @@ class Failover:
         }
         if replication_factor > 2:
             settings["min.insync.replicas"] = replication_factor // 2 + 1
-        self._cluster = LocalCluster(brokers=BROKERS, has_links=False, **settings)
+        self._cluster = LocalCluster(brokers=BROKERS, has_links=False, is_testing=False, **settings)
 
     def walk(self) -> None:
         """Do all steps, and remove the cluster at the end."""

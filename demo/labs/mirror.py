@@ -34,7 +34,7 @@ class MirrorWalk(ABC):
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._orders = Orders()
-        self._brokers = {alias: LocalBroker() for alias in self.started}
+        self._brokers = {alias: LocalBroker(is_testing=False) for alias in self.started}
 
     def walk(self) -> None:
         """Do all steps; raise StepFailedError at the first that fails."""

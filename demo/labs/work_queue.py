@@ -110,7 +110,7 @@ class WorkQueue:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._broker = LocalBroker()
+        self._broker = LocalBroker(is_testing=False)
         self._written: list[Order] = []
 
     def walk(self) -> None:

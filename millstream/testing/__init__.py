@@ -8,6 +8,9 @@ with LocalBroker(num_partitions=3) as broker:
 with LocalCluster(brokers=3) as cluster:
     cluster.kill(cluster.active_controller())
 
+with LocalBroker() as broker:
+    rule = broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(3)
+
 with LocalStack() as stack:
     requests.get(stack.rest_proxy_url + "/topics")
 
@@ -19,6 +22,7 @@ The fixtures are `kafka_broker`, `kafka_cluster`, `schema_registry`, `rest_proxy
 and `kafka_stack`.
 """
 
+from millstream.testing.faults import UnusedFaultError
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
 from millstream.testing.local_program import LocalConnect, LocalRegistry, LocalRestProxy
@@ -37,4 +41,5 @@ __all__ = [
     "LocalRestProxy",
     "LocalStack",
     "NotSeenError",
+    "UnusedFaultError",
 ]

@@ -21,6 +21,9 @@ class Block:
         """Stop it and remove its files; also after a start that failed."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Raise if the block ends well, but has not done what it was made for."""
+
     def __enter__(self) -> Self:
         self._owner = os.getpid()
         try:
@@ -36,4 +39,8 @@ class Block:
         trace: TracebackType | None,
     ) -> None:
         if self._owner == os.getpid():
-            self.close()
+            try:
+                if error is None:
+                    self.check()
+            finally:
+                self.close()

@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from millstream.testing.block import Block
+from millstream.testing.faults import Faults
 from millstream.testing.looking import Looks
 from millstream.testing.node_process import NodeProcess, settings_text
+from millstream.testing.requests import Requests
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millstream.testing.topics import create_topic
 
@@ -30,7 +32,8 @@ class LocalBroker(Looks, Block):
     It listens on `port`; 0 means a free port.
     With `security` its listener uses TLS, or authenticates clients, or both: `client_settings`
     returns the settings for clients, and `client_file` a file for programs. `users` has passwords
-    by user, besides the administrator's.
+    by user, besides the administrator's. `faults` and `requests` are those of the process under
+    way; with `is_testing=False` the broker runs as in production, and has neither.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class LocalBroker(Looks, Block):
         port: int = 0,
         security: Security | None = None,
         users: Mapping[str, str] = NOBODY,
+        is_testing: bool = True,
         **settings: object,
     ) -> None:
+        self._is_testing = is_testing
         self._settings = {**TEST_SETTINGS, **settings_text(settings)}
         self._kind, self._users = security, users
         self._security: LocalSecurity | None = None
@@ -99,6 +104,16 @@ class LocalBroker(Looks, Block):
         """Return the last log messages, for reports; empty after `close`."""
         return "" if self._node is None else self._node.log_tail()
 
+    @property
+    def faults(self) -> Faults:
+        """What the broker does to the calls of its clients: errors, delays, lost answers, ..."""
+        return self._started().faults
+
+    @property
+    def requests(self) -> Requests:
+        """The calls that clients have made."""
+        return self._started().requests
+
     # --- actions ---
 
     def create_topic(
@@ -114,7 +129,9 @@ class LocalBroker(Looks, Block):
         """Start the broker, or restart it with the same port and data; return when it is ready."""
         if self._node is None:
             folder = Path(tempfile.mkdtemp(prefix="millstream-broker-"))
-            self._node = NodeProcess(folder, self._settings, temporary_folder=folder)
+            self._node = NodeProcess(
+                folder, self._settings, temporary_folder=folder, is_testing=self._is_testing
+            )
             if self._kind is not None:
                 self._security = LocalSecurity(self._kind, folder, self._users)
         secured = {} if self._security is None else self._security.broker_settings()
@@ -145,6 +162,11 @@ class LocalBroker(Looks, Block):
     def resume(self) -> None:
         """Continue the frozen broker (SIGCONT)."""
         self._started().resume()
+
+    def check(self) -> None:
+        """Raise UnusedFaultError if a fault has hit nothing."""
+        if self._node is not None and self._is_testing:
+            self._node.faults.clear()
 
     def close(self) -> None:
         """Stop the broker and remove its folder."""

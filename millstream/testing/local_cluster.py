@@ -24,10 +24,13 @@ from millstream.processes.cluster_layout import (
     replication_settings,
 )
 from millstream.testing.block import Block
+from millstream.testing.broker_control import BrokerControl
+from millstream.testing.faults import Faults
 from millstream.testing.links import Links
 from millstream.testing.local_broker import TEST_SETTINGS
 from millstream.testing.looking import Looks
 from millstream.testing.node_process import BrokerFailedError, NodeProcess, settings_text
+from millstream.testing.requests import Requests
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
 from millstream.testing.topics import create_topic
 
@@ -46,7 +49,8 @@ class LocalCluster(Looks, Block):
     cluster; its folder is removed at the end. With `has_links=False` the nodes connect directly,
     and `partition` cannot be used. `environment` has additional environment variables of the
     nodes. `security` is for the listeners of clients. The folder is also removed if this process
-    is killed, but only on Linux and without `environment`.
+    is killed, but only on Linux and without `environment`. `faults` arms at every broker that runs,
+    and each counts alone; `node(1).faults` arms at one. With `is_testing=False` there are none.
     """
 
     def __init__(
@@ -58,8 +62,10 @@ class LocalCluster(Looks, Block):
         environment: Mapping[str, str] | None = None,
         security: Security | None = None,
         users: Mapping[str, str] = NOBODY,
+        is_testing: bool = True,
         **settings: object,
     ) -> None:
+        self._is_testing = is_testing
         self.broker_ids = list(range(1, brokers + 1))
         self.controller_ids = (
             list(self.broker_ids)
@@ -85,6 +91,21 @@ class LocalCluster(Looks, Block):
         self._initial_controllers = ""
         self._nodes: dict[int, NodeProcess] = {}
         self._leaders: dict[int, _LeaderLog] = {}
+        self.faults = Faults(self._controls)
+        """What every running broker does to the calls of its clients."""
+        self.requests = Requests(self._controls)
+        """The calls that clients have made, at all running brokers."""
+
+    def _controls(self) -> list[BrokerControl]:
+        assert self._is_testing, "the cluster was made with is_testing=False"
+        return [self._nodes[each].control for each in self.broker_ids if self._runs(each)]
+
+    def check(self) -> None:
+        """Raise UnusedFaultError if a fault has hit nothing."""
+        if self._is_testing:
+            self.faults.clear()
+            for node in self._nodes.values():
+                node.faults.clear()
 
     def __repr__(self) -> str:
         running = [self.address(each) for each in self.broker_ids if self._runs(each)]
@@ -331,6 +352,7 @@ class LocalCluster(Looks, Block):
             self._environment,
             self._initial_controllers,
             temporary_folder=folder,
+            is_testing=self._is_testing,
         )
         self._nodes[node_id] = node
         self._leaders[node_id] = _LeaderLog(node.log_file)

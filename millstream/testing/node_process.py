@@ -18,6 +18,9 @@ from typing import IO
 
 from millstream.launch import program_command, program_environment
 from millstream.processes.forked_process import BROKERS, CAN_FORK, ForkedProcess
+from millstream.testing.broker_control import BrokerControl
+from millstream.testing.faults import Faults
+from millstream.testing.requests import Requests
 
 READY_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 20.0
@@ -38,6 +41,7 @@ class NodeProcess:
     `initial_controllers` as the first voters, in the form of `storage format`. `environment` has
     additional environment variables of the process. `temporary_folder` is the folder or a parent
     of it that was made for tests: it is removed if it still exists when the tests' process ends.
+    With `is_testing` it has `faults` and `requests`.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class NodeProcess:
         environment: Mapping[str, str] | None = None,
         initial_controllers: str | None = None,
         temporary_folder: Path | None = None,
+        *,
+        is_testing: bool = False,
     ) -> None:
         self.folder = folder
         self.settings = dict(settings)
@@ -57,6 +63,18 @@ class NodeProcess:
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
+        self.is_testing = is_testing
+        self._has_ended = False
+        self.control = BrokerControl(lambda: self.http_url)
+        self.faults = Faults(lambda: [self._tested()])
+        """The faults of this node; all end when it does."""
+        self.requests = Requests(lambda: [self._tested()])
+        """The calls of clients since the node was started."""
+
+    def _tested(self) -> BrokerControl:
+        assert self.is_testing, "the node was made with is_testing=False"
+        assert self.is_running, "the node is not running"
+        return self.control
 
     # --- properties ---
 
@@ -106,10 +124,12 @@ class NodeProcess:
     def launch(self) -> None:
         """Start the node, without waiting until it is ready."""
         assert self._process is None, "the node is running"
+        self._has_ended = False
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.log_file.open("a")
         environment = _environment(self._cluster) | self._own_environment
-        arguments = ("start", "--exit-with-parent", *self._overrides())
+        options = ("--exit-with-parent", *(["--testing"] if self.is_testing else []))
+        arguments = ("start", *options, *self._overrides())
         if CAN_FORK and not self._own_environment:
             self._process = BROKERS.start(
                 _PROGRAM,
@@ -141,6 +161,7 @@ class NodeProcess:
     def send_stop(self) -> None:
         """Send SIGTERM, without waiting for the end; `stop` waits."""
         if self._process is not None:
+            self._end_run()
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
 
@@ -169,12 +190,13 @@ class NodeProcess:
     def send_kill(self) -> None:
         """Send SIGKILL, without waiting for the end; `kill` waits."""
         if self._process is not None:
+            self._end_run()
             self._process.kill()
 
     def kill(self) -> None:
         """Kill the node (SIGKILL) like a crash, and wait for its end."""
         if self._process is not None:
-            self._process.kill()
+            self.send_kill()
             self._process.wait()
             self._release()
 
@@ -192,6 +214,12 @@ class NodeProcess:
         self._dismiss_waker()
 
     # --- internal ---
+
+    def _end_run(self) -> None:
+        """Keep what the rules have hit: they end with the process."""
+        if self.is_testing and not self._has_ended:
+            self._has_ended = True
+            self.control.end_run(can_ask=self.is_running and not self.is_paused)
 
     def _overrides(self) -> list[str]:
         settings = {"log.dirs": str(self.data_folder), **self.settings}
@@ -221,6 +249,7 @@ class NodeProcess:
 
     def _release(self) -> None:
         assert self._process is not None
+        self._end_run()
         self._dismiss_waker()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             if stream is not None:

@@ -62,6 +62,10 @@ class FetchSessionCache:
         """The number of partitions in all sessions together."""
         return sum(session.last_size for session in self._sessions.values())
 
+    def find(self, session_id: int) -> FetchSession | None:
+        """Return a session, None if there is none."""
+        return self._sessions.get(session_id)
+
     # --- the session of a request ---
 
     def resume(

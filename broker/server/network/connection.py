@@ -107,7 +107,6 @@ class Connection:
         "_making",
         "_partial",
         "_sink",
-        "_socket",
         "_stalled",
         "_turns",
         "_unsent",
@@ -116,6 +115,7 @@ class Connection:
         "min_frame_bytes",
         "peer",
         "places",
+        "socket",
         "state",
     )
 
@@ -130,7 +130,7 @@ class Connection:
     ) -> None:
         self._turns, self._buffers, self._hang_ups = shared
         self._loop = self._turns.loop
-        self._socket = accepted
+        self.socket = accepted
         self._sink = sink
         self.max_frame_bytes = max_frame_bytes
         self.min_frame_bytes = MIN_FRAME_BYTES  # less while frames are no requests
@@ -161,7 +161,7 @@ class Connection:
     def peer_port(self) -> int:
         """Return the port of the other end; 0 if it has just closed the connection."""
         try:
-            return int(self._socket.getpeername()[1])
+            return int(self.socket.getpeername()[1])
         except OSError:
             return 0
 
@@ -204,7 +204,7 @@ class Connection:
         """Read once into the shared buffer, and handle the bytes."""
         shared = self._buffers.shared
         try:
-            count = self._socket.recv_into(shared)
+            count = self.socket.recv_into(shared)
         except BlockingIOError:
             return
         except OSError:  # reset, or lost: keep-alives are not answered
@@ -221,7 +221,7 @@ class Connection:
         """Read more of an unfinished frame; when it is whole, and time is left, read on."""
         with partial.writable(self._buffers) as target:
             try:
-                count = self._socket.recv_into(target)
+                count = self.socket.recv_into(target)
             except BlockingIOError:
                 return
             except OSError:
@@ -434,20 +434,20 @@ class Connection:
         if wanted != self._is_reading:
             self._is_reading = wanted
             if wanted:
-                self._loop.add_reader(self._socket.fileno(), self.on_readable)
-                if isinstance(self._socket, TlsSocket):
-                    self._socket.look_for_pending()
+                self._loop.add_reader(self.socket.fileno(), self.on_readable)
+                if isinstance(self.socket, TlsSocket):
+                    self.socket.look_for_pending()
             else:
-                self._loop.remove_reader(self._socket.fileno())
+                self._loop.remove_reader(self.socket.fileno())
 
     def _watch(self, wanted: bool) -> None:
         """Begin to watch for the client's end instead of reading, or stop that."""
         if wanted != self._is_watched:
             self._is_watched = wanted
             if wanted:
-                self._hang_ups.watch(self._socket.fileno(), self.close)
+                self._hang_ups.watch(self.socket.fileno(), self.close)
             else:
-                self._hang_ups.unwatch(self._socket.fileno())
+                self._hang_ups.unwatch(self.socket.fileno())
 
     # --- sending ---
 
@@ -463,7 +463,7 @@ class Connection:
                 else:
                     self._is_writing = True
                     self._stalled = sends, turns.mark
-                    self._loop.add_writer(self._socket.fileno(), self._on_writable)
+                    self._loop.add_writer(self.socket.fileno(), self._on_writable)
             except OSError:
                 self.close()
 
@@ -472,7 +472,7 @@ class Connection:
         try:
             if self._unsent.send():
                 self._is_writing = False
-                self._loop.remove_writer(self._socket.fileno())
+                self._loop.remove_writer(self.socket.fileno())
                 self._turns.count_write(*self._stalled)
         except OSError:
             self.close()
@@ -482,12 +482,12 @@ class Connection:
         """Close the socket and drop every answer that is owed."""
         if self.is_closed:
             return
-        descriptor = self._socket.fileno()
+        descriptor = self.socket.fileno()
         self._loop.remove_reader(descriptor)
         self._loop.remove_writer(descriptor)
         self._watch(False)
         self.state = State.CLOSED
-        self._socket.close()
+        self.socket.close()
         self._unsent.clear()
         self._partial = None
         self._backlog = None

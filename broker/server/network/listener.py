@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.config.broker_config import Endpoint
 from broker.model import plain_address
 from broker.quotas.connection_counts import ConnectionCounts
 from broker.server.login.tls_socket import Shaken, TlsHandshake
@@ -20,6 +21,7 @@ from common.http.accepting import Accepting
 
 log = logging.getLogger("millstream.listener")
 
+ALL_INTERFACES = "0.0.0.0"
 KEEP_ALIVE_IDLE_SECONDS, KEEP_ALIVE_INTERVAL_SECONDS, KEEP_ALIVE_COUNT = 60, 20, 3
 """A client whose machine fails without closing is noticed after two minutes of silence."""
 
@@ -201,9 +203,13 @@ def _keep_alive(accepted: socket.socket) -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a bound socket that does not listen; raises OSError if the address is taken."""
+    """Return a bound socket that does not listen; raises OSError if the address is taken.
+
+    No host stands for all addresses of this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
+    host = host or ALL_INTERFACES
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -214,3 +220,11 @@ def bind(host: str, port: int) -> socket.socket:
         said = f"cannot listen on {where}: {error.strerror or error}"
         raise OSError(error.errno, said) from error
     return listening
+
+
+def reachable(advertised: Endpoint, listener: Listener) -> tuple[str, int]:
+    """Return the address for clients: the chosen port for 0, this machine's name for no host."""
+    host = advertised.host
+    if host in {"", ALL_INTERFACES, "::"}:
+        host = socket.gethostname()
+    return host, advertised.port or listener.port

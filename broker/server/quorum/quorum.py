@@ -148,7 +148,8 @@ class Quorum:
             loop=loop,
             pump=self._pump,
         )
-        self._listeners.sink = self._dispatcher()
+        self.dispatcher = self._dispatcher()
+        self._listeners.sink = self.dispatcher
         self._told_voters = self.node.voters
 
     def _raft_config(self, disk: MetadataDisk) -> RaftConfig:

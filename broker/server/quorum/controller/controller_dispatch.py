@@ -140,6 +140,8 @@ class ControllerDispatcher:
         self._on_closed = on_closed
         self._guard = guard
         self._config = config
+        self.handle: Callable[[RequestContext, Message], Steps[Answer]] = self._handle
+        """Handles a decoded request. An attribute, so that a test can put faults before it."""
 
     def on_frame(self, connection: Connection, frame: memoryview) -> list[Part] | Making | None:
         """Decode one request and pass it on."""
@@ -154,8 +156,8 @@ class ControllerDispatcher:
             return self._answer_unsupported(connection, header)
         context = RequestContext(connection, header, header.api_version)
         if isinstance(message, Message):
-            return making(header, self._handle(context, message))
-        return decoded_in_pieces(context, message, self._handle)
+            return making(header, self.handle(context, message))
+        return decoded_in_pieces(context, message, self.handle)
 
     def _handle(self, context: RequestContext, message: Message) -> Steps[Answer]:
         api_key = ApiKey(context.header.api_key)

@@ -15,8 +15,6 @@ from broker.server.network.listener import Listener, bind
 from broker.server.network.sending import Part
 from broker.server.network.turns import Shared
 
-ALL_INTERFACES = "0.0.0.0"
-
 
 class ControllerListeners:
     """Listens on every controller listener of a node; frames go to one sink."""
@@ -54,7 +52,7 @@ class ControllerListeners:
     def _bind(self, endpoint: Endpoint) -> None:
         listener = Listener(
             self._loop,
-            bind(endpoint.host or ALL_INTERFACES, endpoint.port),
+            bind(endpoint.host, endpoint.port),
             acceptor=ClientAcceptor(
                 self._config,
                 endpoint.name,

@@ -1,0 +1,61 @@
+"""What a Fetch or a ShareFetch is about: it leaves out the partitions of its session."""
+
+from broker.replication.fetch_session.session import FINAL_EPOCH, FULL_EPOCH
+from broker.server.broker import Broker
+from broker.share.session import SessionKey
+from common.kafka.protocol.message import Message
+from common.kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from common.kafka.protocol.messages.share_fetch import FetchPartition as SharePartition
+from common.kafka.protocol.messages.share_fetch import FetchTopic as ShareTopic
+from common.kafka.protocol.messages.share_fetch import ShareFetchRequest
+
+
+class SessionPartitions:
+    """Finds them in the sessions of a broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._fetches = broker.fetch_sessions
+        self._shares = broker.shares.sessions
+
+    def listed(self, request: Message) -> Message | None:
+        """Return a request with all its partitions; None if it has no session."""
+        if isinstance(request, FetchRequest):
+            return None if request.session_epoch == FINAL_EPOCH else self._of_fetch(request)
+        return self._of_share_fetch(request) if isinstance(request, ShareFetchRequest) else None
+
+    def _of_fetch(self, request: FetchRequest) -> FetchRequest:
+        keys = {
+            (topic.topic or topic.topic_id, each.partition)
+            for topic in request.topics
+            for each in topic.partitions
+        }
+        session = self._fetches.find(request.session_id)
+        if session is not None and request.session_epoch != FULL_EPOCH:
+            keys |= session.partitions.keys()
+        for topic in request.forgotten_topics_data:
+            keys -= {(topic.topic or topic.topic_id, number) for number in topic.partitions}
+        topics: dict[str | bytes, FetchTopic] = {}
+        for name, number in sorted(keys, key=str):
+            named = FetchTopic(topic=name) if isinstance(name, str) else FetchTopic(topic_id=name)
+            topics.setdefault(name, named).partitions.append(FetchPartition(partition=number))
+        return FetchRequest(topics=list(topics.values()))
+
+    def _of_share_fetch(self, request: ShareFetchRequest) -> ShareFetchRequest:
+        key = SessionKey(request.group_id or "", request.member_id or "")
+        keys = {
+            (topic.topic_id, each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        }
+        session = self._shares.find(key)
+        if session is not None and request.share_session_epoch > 0:
+            keys |= set(session.partitions)
+        for topic in request.forgotten_topics_data:
+            keys -= {(topic.topic_id, number) for number in topic.partitions}
+        topics: dict[bytes, ShareTopic] = {}
+        for topic_id, number in sorted(keys):
+            topic_of = topics.setdefault(topic_id, ShareTopic(topic_id=topic_id))
+            topic_of.partitions.append(SharePartition(partition_index=number))
+        return ShareFetchRequest(
+            group_id=request.group_id, member_id=request.member_id, topics=list(topics.values())
+        )
