@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from common.process.patterns import Pattern
 from connect.java.patterns import java_pattern
 from millstream.connect.errors import ConfigException
 
@@ -21,7 +22,7 @@ CONFIG_PROPERTIES_EXCLUDE: Final = (
 class Patterns:
     """A list of expressions; one has to match the whole name. An empty list matches no name."""
 
-    expressions: tuple[re.Pattern[str], ...]
+    expressions: tuple[Pattern, ...]
 
     @classmethod
     def of(cls, name: str, texts: Sequence[str]) -> "Patterns":

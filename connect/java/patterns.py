@@ -1,33 +1,26 @@
-"""Java's regular expressions (`java.util.regex`), executed by google-re2 or Python's `re`.
+"""Java's regular expressions (`java.util.regex`), each match of which ends.
 
-The languages are nearly the same. google-re2 takes a time that grows with the text alone, whatever
-the pattern is; what it lacks (look-around, references to groups) is executed by `re`. A named group
-is `(?<name>...)` in Java and `(?P<name>...)` in Python. In a replacement, Java refers to a group
-with `$1` or `${name}`. Syntax that only Java has, such as `\\p{Alpha}`, is refused as an invalid
-pattern.
+The languages are nearly the same. A named group is `(?<name>...)` in Java and `(?P<name>...)` in
+Python. In a replacement, Java refers to a group with `$1` or `${name}`. Syntax that only Java has
+is refused as an invalid pattern.
 """
 
 import re
 from typing import Any
 
-import re2
-
+from common.process.patterns import Pattern
 from millstream.connect.errors import ConfigException, DataException
 
 _NAMED = re.compile(r"(?<!\\)((?:\\\\)*)\(\?<(?![=!])")
 _IN_REPLACEMENT = re.compile(r"\\(.)|\$(?:(\d)|\{([A-Za-z][A-Za-z0-9]*)\})|([$\\])", re.DOTALL)
 
 
-def java_pattern(text: str) -> re.Pattern[str]:
-    """Return a compiled pattern; raise re.error if it is invalid."""
-    options = re2.Options()
-    options.log_errors = False
-    named = _NAMED.sub(r"\1(?P<", text)
-    try:
-        compiled: re.Pattern[str] = re2.compile(named, options)
-    except re2.error:
-        return re.compile(named)
-    return compiled
+def java_pattern(text: str) -> Pattern:
+    """Return a compiled pattern; raise re.error if it is invalid.
+
+    Its matches raise DataException when they take too long.
+    """
+    return Pattern(_NAMED.sub(r"\1(?P<", text), DataException)
 
 
 def replaced_first(match: re.Match[str], replacement: str) -> str:

@@ -7,7 +7,6 @@ ends the query.
 
 # ruff: noqa: SLF001 - librdkafka's own error codes have names with an underscore in Python.
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -27,6 +26,7 @@ from common.kafka.admin.settings import AdminSettings
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from common.kafka.topics import TopicPartition as Partition
+from common.process.patterns import Pattern
 from spark_analytics.source.offsets import Offsets, TopicPartition
 from spark_analytics.source.options import SourceOptions
 
@@ -103,7 +103,7 @@ class TopicOffsets:
 def is_subscribed(options: SourceOptions, key: TopicPartition) -> bool:
     """Return True if a query reads a partition."""
     if options.topic_pattern is not None:
-        return re.fullmatch(options.topic_pattern, key[0]) is not None
+        return Pattern(options.topic_pattern).fullmatch(key[0]) is not None
     return key in options.assigned or key[0] in options.topics
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from common.credentials.translation import ClientSettingsError, is_security, librdkafka_security
+from common.process.patterns import Pattern
 from spark_analytics.source.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 
 
@@ -184,7 +185,7 @@ def _subscription(options: Mapping[str, str]) -> dict[str, Any]:
         return {"topics": tuple(part.strip() for part in text.split(",") if part.strip())}
     if given[0] == "subscribepattern":
         try:
-            re.compile(text)
+            Pattern(text)
         except re.error as error:
             raise OptionError(f"subscribePattern: {error}") from error
         return {"topic_pattern": text}

@@ -6,12 +6,12 @@ repeats that for new topics. As in Kafka's consumer, a pattern does not match in
 """
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException
 
+from common.process.patterns import Pattern
 from connect.java.patterns import java_pattern
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Subscription:
     def __init__(self, names: list[str], pattern: str | None = None) -> None:
         """Raises re.error for an invalid pattern; ignores the pattern when there are names."""
         self._names = list(names)
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern: Pattern | None = None
         if not names and pattern is not None:
             self._pattern = java_pattern(pattern)
         self._next_look_ms = 0
@@ -66,7 +66,7 @@ class Subscription:
         return f"No topic matches topics.regex={self._pattern.pattern} yet."
 
 
-def matching(pattern: re.Pattern[str], topics: Mapping[str, Any]) -> list[str]:
+def matching(pattern: Pattern, topics: Mapping[str, Any]) -> list[str]:
     """Return the existing topics whose whole name matches, sorted."""
     return [
         name

@@ -4,7 +4,10 @@ import re
 
 import pytest
 
+from common.process import patterns
 from connect.java.patterns import java_pattern, replaced_first
+from connect.transforms.routers import RegexRouter
+from millstream.connect import DataException, SourceRecord
 
 LONG = "a" * 249
 
@@ -33,6 +36,16 @@ def test_groups_are_replaced_whatever_executes_the_pattern(
     found = java_pattern(pattern).search(text)
     assert found is not None
     assert replaced_first(found, replacement) == expected
+
+
+def test_what_only_a_backtracking_engine_can_execute_ends_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patterns, "PATIENCE_SECONDS", 0.01)
+    router = RegexRouter()
+    router.configure({"regex": "(?!b)(a|aa)+$", "replacement": "x"})
+    with pytest.raises(DataException, match=r"needs more than 0\.01 s for 'aaa.*look-around"):
+        router.apply(SourceRecord(topic=f"{LONG}!", source_partition={}, source_offset={}))
 
 
 @pytest.mark.parametrize("pattern", ["(", "[z-a]", "a{2,1}", r"\p{Nothing}", "*"])

@@ -5,7 +5,12 @@ from confluent_kafka import Consumer, KafkaException
 
 from common.kafka.errors import ErrorCode, KafkaError
 from spark_analytics.source import kafka_client
-from spark_analytics.source.kafka_client import TopicOffsets, UnreachableError, quiet
+from spark_analytics.source.kafka_client import (
+    TopicOffsets,
+    UnreachableError,
+    is_subscribed,
+    quiet,
+)
 from spark_analytics.source.options import parse_source_options
 
 
@@ -43,3 +48,17 @@ def test_a_client_says_nothing_of_brokers_that_are_away(capfd):
         consumer.list_topics(timeout=0.3)
     consumer.close()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "topic", "is_read"),
+    [
+        ("^(a+)+$", "a" * 200 + "!", False),
+        ("order.*", "orders", True),
+        ("(?!x).*", "orders", True),
+        ("(?!x).*", "x", False),
+    ],
+)
+def test_a_pattern_reads_a_topic_in_a_time_that_ends(pattern, topic, is_read):
+    options = {"kafka.bootstrap.servers": "h:1", "subscribePattern": pattern}
+    assert is_subscribed(parse_source_options(options, is_stream=True), (topic, 0)) is is_read
