@@ -40,9 +40,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     _check(parser, options)
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import told
+    from broker.cli.clients.library import raise_library_errors
 
-    with told():
+    with raise_library_errors():
         return _consume(options)
 
 

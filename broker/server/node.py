@@ -51,7 +51,7 @@ from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
-from common.http.small_server import Asked, Page, SmallServer, problem, text
+from common.http.small_server import Page, PageRequest, SmallServer, problem, text
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.wire import ZERO_UUID
 from common.process.tasks import spawn
@@ -434,7 +434,7 @@ class Node:
         endpoint = config.controller_listeners[0]
         return f"millstream controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
 
-    def _page(self, asked: Asked) -> Page | None:
+    def _page(self, asked: PageRequest) -> Page | None:
         match asked.path:
             case "/":
                 return self._front_page(asked)
@@ -465,7 +465,7 @@ class Node:
         body = prometheus_text(self._broker, self._quorum)
         return Page(200, "text/plain; version=0.0.4; charset=utf-8", body)
 
-    def _front_page(self, asked: Asked) -> Page | None:
+    def _front_page(self, asked: PageRequest) -> Page | None:
         if self._quorum is None:
             return None
         return front_page(self._config, self._quorum, self._broker, asked, self._why_not_ready())

@@ -49,7 +49,7 @@ def read_subscription(settings: Mapping[str, str]) -> Subscription | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedMetrics:
     """What one client shall push: prefixes of names, and how often."""
 
     metrics: tuple[str, ...] = ()
@@ -60,7 +60,9 @@ class Wanted:
         return self.metrics == (ALL_METRICS,) or name.startswith(self.metrics)
 
 
-def wanted_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str]) -> Wanted:
+def requested_metrics(
+    subscriptions: Iterable[Subscription], attributes: Mapping[str, str]
+) -> RequestedMetrics:
     """Return the union of the metrics of all subscriptions that match, at the lowest interval."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
@@ -69,4 +71,4 @@ def wanted_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, st
             metrics |= subscription.metrics
             interval_ms = min(interval_ms, subscription.interval_ms)
     names = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
-    return Wanted(names, interval_ms)
+    return RequestedMetrics(names, interval_ms)

@@ -70,7 +70,7 @@ def _made(
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def raise_library_errors() -> Iterator[None]:
     """Raise the library's errors as ToolFailed."""
     try:
         yield
