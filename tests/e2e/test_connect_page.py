@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from millstream.testing import LocalBroker
-from tests.lib.browser import CHROMIUM, opened_page, running_chromium
+from tests.lib.browser import CHROMIUM, cut_tables, opened_page, running_chromium
 from tests.lib.connect_worker import ConnectWorker, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -170,6 +170,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, scheme: str) ->
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     expect(card(page, "broken").locator("summary")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert cut_tables(page) == []
     colours = page.evaluate("[getComputedStyle(document.body).backgroundColor]")
     assert colours == (["rgb(18, 22, 28)"] if scheme == "dark" else ["rgb(244, 246, 248)"])
     small = page.evaluate(

@@ -44,3 +44,13 @@ def opened_page(browser: Browser, url: str, errors: list[str]) -> Iterator[Page]
     page.goto(url, wait_until="domcontentloaded")
     yield page
     context.close()
+
+
+def cut_tables(page: Page) -> list[str]:
+    """Return the tables of which a part can be seen only after sideways scrolling."""
+    found: list[str] = page.evaluate(
+        "[...document.querySelectorAll('table')]"
+        ".filter((one) => one.checkVisibility() && one.scrollWidth > one.parentElement.clientWidth)"
+        ".map((one) => `${one.scrollWidth} > ${one.parentElement.clientWidth}: ${one.innerText}`)"
+    )
+    return found

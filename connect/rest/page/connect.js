@@ -108,7 +108,7 @@ function showState(where, state) {
 function makeRow() {
   const row = element("tr");
   for (const text of HEADINGS) {
-    const cell = element("td");
+    const cell = element("td", { "data-heading": text });
     if (NUMBERS.has(text)) cell.className = "number";
     if (text === "State") cell.append(element("span", { className: "state" }));
     row.append(cell);

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from common.process import clock
 from spark_analytics.dashboard.app import FEED_KEY, STOPPING_KEY, build_dashboard
 from spark_analytics.serving.writer import BatchResult, ServingWriter
-from tests.lib.browser import CHROMIUM, opened_page, running_chromium
+from tests.lib.browser import CHROMIUM, cut_tables, opened_page, running_chromium
 from tests.lib.served_orders import NOW_MS, batch_of, make_store, order_row, revenue_rows
 from tests.lib.waiting import PATIENCE_SECONDS
 
@@ -233,6 +233,7 @@ def test_phone_has_no_sideways_scrolling(page: Page, errors: list[str]) -> None:
     wait_for_charts(page)
 
     assert page.evaluate(PAGE_WIDTH) <= 360
+    assert cut_tables(page) == []
     assert errors == []
 
 
