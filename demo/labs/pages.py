@@ -146,20 +146,27 @@ def _commands(content: str, first_line: int, words: list[str]) -> Iterator[Comma
 
 
 def is_shown(expected: str, printed: str) -> bool:
-    """Tell whether a text is what a page shows, with its `...` and `<words>`."""
+    """Tell whether a text is what a page shows, with its `...` and `<words>`.
+
+    Blanks count as one: a page has spaces where a tool prints tabs.
+    """
     pattern = "".join(
-        r"(?:.*\n)*?" if line.strip() == "..." else _pattern(line) + r"[ \t]*\n"
-        for line in expected.splitlines()
+        r"(?:.*\n)*?" if line == "..." else _pattern(line) + r"\n"
+        for line in _with_single_blanks(expected)
     )
-    text = printed.strip("\n")
-    return re.fullmatch(pattern, text + "\n" if text else "") is not None
+    text = "".join(f"{line}\n" for line in _with_single_blanks(printed.strip("\n")))
+    return re.fullmatch(pattern, text) is not None
+
+
+def _with_single_blanks(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def _pattern(line: str) -> str:
     found = ""
     done = 0
-    for match in _ANY.finditer(line.rstrip()):
+    for match in _ANY.finditer(line):
         found += re.escape(line[done : match.start()])
         found += ".*" if match[0] == "..." else r"\S+"
         done = match.end()
-    return found + re.escape(line.rstrip()[done:])
+    return found + re.escape(line[done:])

@@ -15,6 +15,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -44,6 +45,7 @@ class AutoTopics:
         self._metadata = metadata
         self._ask = ask
         self._waits = waits
+        self._warned: set[str] = set()
 
     def ensure(self, names: Iterable[str]) -> Steps[dict[str, ErrorCode]]:
         """Create the topics that do not exist.
@@ -75,6 +77,7 @@ class AutoTopics:
         for topic in response.topics:
             if topic.error_code not in THERE_BY_NOW:
                 refused[topic.name] = ErrorCode(topic.error_code)
+                self._warn(topic)
         names = [topic.name for topic in wanted]
 
         def missing() -> list[str]:
@@ -86,6 +89,15 @@ class AutoTopics:
             timeout_ms=VISIBLE_TIMEOUT_MS,
         )
         refused.update(dict.fromkeys(missing(), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+    def _warn(self, topic: CreatableTopicResult) -> None:
+        """Log, once, why an internal topic cannot be created: clients only wait and ask again."""
+        if topic.name in self._config.internal_topics and topic.name not in self._warned:
+            self._warned.add(topic.name)
+            logger.warning(
+                "internal topic cannot be created topic=%s error=%s message=%s",
+                topic.name, ErrorCode(topic.error_code).name, topic.error_message,
+            )  # fmt: skip
 
     def _automatic(self, name: str) -> CreatableTopic:
         config = self._config

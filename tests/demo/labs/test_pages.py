@@ -81,6 +81,7 @@ def test_a_page_that_cannot_be_read_is_refused(text: str, why: str) -> None:
         ("a\n...", "b\n", False),
         ("...", "", True),
         ("a  ", "a\n", True),
+        ("a b", "a\tb\n", True),
     ],
 )
 def test_what_is_printed_is_held_against_the_page(expected: str, printed: str, equal: bool) -> None:
