@@ -14,6 +14,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 from common.process.json_text import NotJsonError, read_json
 from console.console import CONSOLE
 from console.records.filters import FilterError
+from rest_proxy.refusals import RestError
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ async def telling_errors(request: web.Request, handler: Handler) -> web.StreamRe
     """Answer errors of Kafka as problems."""
     try:
         return await handler(request)
-    except (KafkaError, ConnectionFailed, FilterError) as error:
+    except (KafkaError, ConnectionFailed, FilterError, RestError) as error:
         raise problem_of(error) from None
 
 
@@ -78,6 +79,8 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, KafkaError):
         status = _STATUSES.get(error.code, 422)
         return ProblemError(status, str(error), kafka_error=error.code.name)
+    if isinstance(error, RestError):
+        return ProblemError(422, f"The schema registry: {error}")
     if isinstance(error, FilterError):
         return ProblemError(422, str(error))
     return unavailable(f"Kafka does not answer: {error}")

@@ -13,9 +13,29 @@ from common.kafka.errors import KafkaError
 from console.answers import checking_changes, telling_errors
 from console.console import CONSOLE, Console
 from console.page import add_page
-from console.views import brokers, groups, records, topics
+from console.views import (
+    access,
+    brokers,
+    connectors,
+    explaining,
+    groups,
+    records,
+    schemas,
+    topics,
+    writing,
+)
 
-VIEWS: Final = (brokers, topics, records, groups)
+VIEWS: Final = (
+    brokers,
+    topics,
+    records,
+    writing,
+    groups,
+    explaining,
+    schemas,
+    connectors,
+    access,
+)
 
 
 def build_app(console: Console) -> web.Application:

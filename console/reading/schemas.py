@@ -18,7 +18,7 @@ class SchemaShelf:
     """Owns what is known of each id. Without a registry it knows none, and takes none for an id."""
 
     def __init__(self, store: SchemaStore | None, now_seconds: Callable[[], float]) -> None:
-        self._store = store
+        self.store = store
         self._now_seconds = now_seconds
         self._known: dict[int, Schema] = {}
         self._failed_at: dict[int, float] = {}
@@ -26,7 +26,7 @@ class SchemaShelf:
     @property
     def has_registry(self) -> bool:
         """Whether bytes may be read by schemas at all."""
-        return self._store is not None
+        return self.store is not None
 
     @property
     def known(self) -> Schemas:
@@ -35,7 +35,7 @@ class SchemaShelf:
 
     def unknown(self, ids: Iterable[int]) -> list[int]:
         """Return the ids that should be learnt before records are decoded."""
-        if self._store is None:
+        if self.store is None:
             return []
         soon = self._now_seconds() - _AGAIN_SECONDS
         return sorted(
@@ -52,9 +52,9 @@ class SchemaShelf:
             self._put(each, Schema("", None, "not asked for: too many at once"), has_failed=True)
 
     async def _learn_one(self, schema_id: int) -> None:
-        assert self._store is not None
+        assert self.store is not None
         try:
-            found = await self._store.with_id(schema_id)
+            found = await self.store.with_id(schema_id)
         except RestError as error:
             self._put(schema_id, Schema("", None, str(error)), has_failed=True)
         else:
@@ -73,8 +73,8 @@ class SchemaShelf:
 
     async def close(self) -> None:
         """Close the connections to the registry."""
-        if self._store is not None:
-            await self._store.close()
+        if self.store is not None:
+            await self.store.close()
 
 
 NO_SCHEMAS: Final[Mapping[int, Schema]] = {}

@@ -19,7 +19,6 @@ from rest_proxy.formats.wire import unframed
 MAX_DECODED_BYTES: Final = 256 << 10
 """Larger keys and values are read on demand."""
 _WHOLE_NUMBERS: Final = (4, 8)
-_HEX_BYTES: Final = 512
 _MAGIC: Final = b"\0"
 _HEADER_BYTES: Final = 5
 _SHOWN_CHARACTERS: Final = 300
@@ -136,10 +135,4 @@ def _is_readable(text: str) -> bool:
 def _as_hex(data: bytes, note: str = "") -> Part:
     if not note and len(data) in _WHOLE_NUMBERS:
         note = f"as a whole number: {int.from_bytes(data, 'big', signed=True)}"
-    is_cut = len(data) > _HEX_BYTES
-    return Part(hexadecimal(data), "hex", len(data), note, is_cut)
-
-
-def hexadecimal(data: bytes) -> str:
-    """Return the first bytes as pairs of digits."""
-    return data[:_HEX_BYTES].hex(" ")
+    return Part(data.hex(" "), "hex", len(data), note)

@@ -140,15 +140,11 @@ async def search_records(request: web.Request) -> web.StreamResponse:
     wish = Wish(
         all_states=fields.flag("all"),
         mask=_mask(request),
-        search=_filter(fields),
+        search=filter_in(fields),
         limit_bytes=SEARCHED_BYTES,
     )
     reader = _reader(request, wish)
-    ranges = await reader.open(fields.whole("partition") if fields.given("partition") else None)
-    if fields.given("positions"):
-        ranges = _going_on(ranges, _cursor(fields.text("positions")), newest_first=False)
-    else:
-        ranges = await _from(reader, ranges, fields.text("from", _OLDEST), fields)
+    ranges = await ranges_in(reader, fields)
     max_found = fields.whole("max", MAX_FOUND, least=1, most=MAX_FOUND)
     async with _events(request) as events:
         async with aclosing(search(reader, ranges, max_found)) as found:
@@ -160,7 +156,16 @@ async def search_records(request: web.Request) -> web.StreamResponse:
     return events.response
 
 
-def _filter(fields: Fields) -> Filter | None:
+async def ranges_in(reader: RowReader, fields: Fields) -> dict[int, Window]:
+    """Return the range of a search, from its beginning or from where it was stopped."""
+    ranges = await reader.open(fields.whole("partition") if fields.given("partition") else None)
+    if fields.given("positions"):
+        return _going_on(ranges, _cursor(fields.text("positions")), newest_first=False)
+    return await _from(reader, ranges, fields.text("from", _OLDEST), fields)
+
+
+def filter_in(fields: Fields) -> Filter | None:
+    """Return what a search looks for. Raise FilterError."""
     return filter_of(fields.text("kind", "contains"), fields.text("q", ""), fields.text("in", ""))
 
 
@@ -169,7 +174,7 @@ async def tail_records(request: web.Request) -> web.StreamResponse:
     fields = Fields(request.query)
     console = request.app[CONSOLE]
     topic = request.match_info["topic"]
-    wanted = _filter(fields)
+    wanted = filter_in(fields)
     await TopicPartitions(console.cluster.client, topic).open()
     async with _events(request) as events:
         watched = console.tails.watch(topic, wanted, _mask(request), all_states=fields.flag("all"))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -221,6 +222,52 @@ def test_topics_are_created_changed_and_deleted(calls: ConsoleCalls) -> None:
     assert calls.get("/api/topics/made").status == 404
 
 
+def test_a_record_is_written_and_written_again_byte_for_byte(calls: ConsoleCalls) -> None:
+    body = {
+        "key": {"kind": "text", "text": "k"},
+        "value": {"kind": "json", "text": f'{{"id": {EXACT}, "x": 1.10}}'},
+        "headers": {"h": "v"},
+    }
+    calls.change("POST", "/api/topics", {"name": "copies", "partitions": 1})
+    calls.change("POST", "/api/topics", {"name": "written", "partitions": 1})
+    made = calls.change("POST", "/api/topics/written/records", body)
+    assert (made.status, made.body["offset"]) == (201, "0")
+    again = calls.change("POST", "/api/topics/written/records/0/0/again", {"topic": "copies"})
+    assert again.status == 201
+    (row,) = calls.get("/api/topics/copies/records").body["rows"]
+    assert row["value"]["text"] == f'{{"id": {EXACT}, "x": 1.10}}'
+    assert (row["key"]["text"], row["headers"][0]["name"]) == ("k", "h")
+    for wrong in (
+        {"value": {"kind": "json", "text": "{"}},
+        {"value": {"kind": "hex", "text": "0"}},
+        {"value": {"kind": "schema", "text": "{}", "subject": "s"}},
+        {"value": {"kind": "pickle", "text": ""}},
+    ):
+        assert calls.change("POST", "/api/topics/written/records", wrong).status == 422
+    binary = {"value": {"kind": "hex", "text": "00 ff"}, "key": {"kind": "null"}}
+    assert calls.change("POST", "/api/topics/written/records", binary).status == 201
+
+
+def test_records_are_exported(calls: ConsoleCalls, orders: str) -> None:
+    calls.change("POST", "/api/topics", {"name": "sheet", "partitions": 1})
+    body = {"value": {"kind": "text", "text": "=cmd()"}}
+    calls.change("POST", "/api/topics/sheet/records", body)
+    with urlopen(f"{calls.url}/api/topics/sheet/export?format=csv") as answer:
+        assert b",'=cmd()," in answer.read()
+    with urlopen(f"{calls.url}/api/topics/{orders}/export?max=250") as answer:
+        lines = [json.loads(line) for line in answer]
+    assert len(lines) == 250
+    assert str(EXACT) in lines[0]["value"]["text"]
+
+
+def test_a_group_and_a_record_are_explained(calls: ConsoleCalls, orders: str) -> None:
+    found = calls.get(f"/api/topics/{orders}/explain?partition=0&offset=1")
+    assert found.status == 200, found.body
+    assert found.body["findings"]
+    assert all(each["sentence"] for each in found.body["findings"])
+    assert calls.get("/api/groups/none/explain").status == 200
+
+
 def test_what_is_wrong_is_said_and_not_an_error_of_the_program(calls: ConsoleCalls) -> None:
     for path, status in (
         ("/api/topics/none/records", 404),
@@ -302,10 +349,18 @@ def test_a_console_that_only_reads_and_hides_does_so_on_every_path(
         for text in texts:
             assert "a@b" not in text
             assert '"text": "t' not in text
+        with urlopen(f"{running.url}/api/topics/{orders}/export") as exported:
+            assert b"a@b" not in exported.read()
         # A search must not tell what is hidden.
         found = events(running.url, f"/api/topics/{orders}/search?q=a@b")
         assert not [name for name, _ in found if name == "row"]
         assert calls.get("/api/overview").body["is_read_only"]
+
+
+def test_a_copy_of_a_record_with_hidden_parts_is_refused(broker: LocalBroker, orders: str) -> None:
+    with LocalConsole(broker.bootstrap_servers, "--mask", "orders:value.email") as running:
+        path = f"/api/topics/{orders}/records/0/0/again"
+        assert ConsoleCalls(running.url).change("POST", path, {"topic": "seen"}).status == 403
 
 
 def test_it_lives_while_kafka_is_away_and_ends_on_a_signal() -> None:

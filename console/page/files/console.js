@@ -4,6 +4,11 @@ import { ask, byId, h, link, refuse } from "/page/parts.js";
 import { oneTopic, partitionsOfTopic, settingsOfTopic, topics } from "/page/topics.js";
 import { oneRecord, records } from "/page/records.js";
 import { group, groups, resetGroup } from "/page/groups.js";
+import { explainGroup, explainTopic } from "/page/explain.js";
+import { writeRecord } from "/page/writing.js";
+import { connectors } from "/page/connectors.js";
+import { acls, clientMetrics, mayView, quotas, users } from "/page/access.js";
+import { schemas, subject } from "/page/schemas.js";
 import { broker, brokers, quorum, transactions } from "/page/brokers.js";
 
 const NAVIGATION = [
@@ -12,6 +17,10 @@ const NAVIGATION = [
   ["/brokers", "Brokers"],
   ["/quorum", "Quorum"],
   ["/transactions", "Transactions"],
+  ["/schemas", "Schemas", "has_registry"],
+  ["/connectors", "Connectors", "connect"],
+  ["/acls", "Access"],
+  ["/quotas", "Quotas"],
 ];
 
 // A view gets the names in its address and what the console may do, and returns title and content.
@@ -22,18 +31,30 @@ const VIEWS = [
   [/^\/topics\/([^/]+)\/settings$/, settingsOfTopic],
   [/^\/topics\/([^/]+)\/records$/, records],
   [/^\/topics\/([^/]+)\/records\/(\d+)\/(\d+)$/, oneRecord],
+  [/^\/topics\/([^/]+)\/explain$/, explainTopic],
+  [/^\/topics\/([^/]+)\/write$/, writeRecord],
   [/^\/groups$/, groups],
+  [/^\/groups\/([^/]+)\/explain$/, explainGroup],
   [/^\/groups\/([^/]+)$/, group],
   [/^\/groups\/([^/]+)\/reset$/, resetGroup],
   [/^\/brokers$/, brokers],
   [/^\/brokers\/(\d+)$/, broker],
   [/^\/quorum$/, quorum],
   [/^\/transactions$/, transactions],
+  [/^\/schemas$/, schemas],
+  [/^\/schemas\/([^/]+)$/, subject],
+  [/^\/connectors$/, connectors],
+  [/^\/acls$/, acls],
+  [/^\/acls\/may$/, mayView],
+  [/^\/users$/, users],
+  [/^\/quotas$/, quotas],
+  [/^\/client-metrics$/, clientMetrics],
 ];
 
-function showNavigation() {
+function showNavigation(overview) {
   const here = location.pathname === "/" ? "/topics" : location.pathname;
-  byId("views").firstElementChild.replaceChildren(...NAVIGATION.map(([address, text]) => {
+  byId("views").firstElementChild.replaceChildren(...NAVIGATION.filter(
+    ([, , needs]) => !needs || overview?.[needs]).map(([address, text]) => {
     const isHere = here === address || here.startsWith(address + "/");
     return h("li", {}, link(address, text, isHere ? { "aria-current": "page" } : {}));
   }));
@@ -50,6 +71,7 @@ async function show() {
   showNavigation();
   const overview = await ask("/api/overview");
   showCluster(overview);
+  showNavigation(overview);
   for (const [pattern, view] of VIEWS) {
     const found = location.pathname.match(pattern);
     if (!found) continue;

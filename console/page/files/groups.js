@@ -19,8 +19,9 @@ export async function groups() {
     pages(found))];
 }
 
-const tabsOfGroup = (overview, id) => tabs([
+export const tabsOfGroup = (overview, id) => tabs([
   [path("groups", id), "About"],
+  [path("groups", id, "explain"), "Explain"],
   ...(overview.is_read_only ? [] : [[path("groups", id, "reset"), "Reset offsets"]]),
 ]);
 

@@ -1,8 +1,8 @@
 // Records: a page by time, a search with progress, what arrives, and one whole record.
 
 import {
-  ask, bytes, duration, facts, field, h, link, number, parameters, path, query, refuse, section,
-  table, tableRow, time,
+  ask, bytes, changeForm, duration, facts, field, folded, h, link, number, parameters, path, query,
+  refuse, section, table, tableRow, time,
 } from "/page/parts.js";
 import { tabsOfTopic } from "/page/topics.js";
 
@@ -67,7 +67,13 @@ export async function records(overview, topic) {
   if (wanted.mode === "search") search(topic, wanted, body);
   else if (wanted.mode === "tail") watch(topic, wanted, body);
   else await showPage(topic, wanted, body);
-  return [topic, tabsOfTopic(topic), section("", form), body];
+  const range = { ...placeOf(wanted), q: wanted.q, kind: wanted.kind, in: wanted.in };
+  if (range.from === "newest") range.from = "oldest";
+  const exported = (format) => "/api" + path("topics", topic, "export") + query({ ...range, format });
+  return [topic, tabsOfTopic(overview, topic), section("", form,
+    h("p", { className: "note" }, "Export what is asked for: ",
+      link(exported("jsonl"), "JSON lines", { download: "" }), ", ",
+      link(exported("csv"), "CSV", { download: "" }))), body];
 }
 
 async function showPage(topic, wanted, body, cursor = "") {
@@ -202,14 +208,24 @@ function wholePart(title, part) {
 export async function oneRecord(overview, topic, partition, offset) {
   const row = await ask("/api" + path("topics", topic, "records", partition, offset));
   const beside = (by) => path("topics", topic, "records", partition, String(BigInt(offset) + by));
-  return [`${topic} ${partition}:${offset}`, tabsOfTopic(topic),
+  return [`${topic} ${partition}:${offset}`, tabsOfTopic(overview, topic),
     section("", facts([
       ["time", `${time(row.timestamp)} (${row.timestamp}), ${duration(Date.now() - row.timestamp)} ago`],
       ["state", row.state ? `${row.state}, producer ${row.producer_id}` : null],
     ]), h("p", {},
       offset === "0" ? null : link(beside(-1n), "← the offset before", { rel: "prev" }), " ",
-      link(beside(1n), "the next offset →", { rel: "next" }))),
+      link(beside(1n), "the next offset →", { rel: "next" })),
+    h("p", {}, link(path("topics", topic, "explain") + query({ partition, offset }),
+      "Explain this record: who has it, who has read it, how long it stays"))),
     wholePart("Key", row.key), wholePart("Value", row.value),
     row.headers.length ? section("Headers", facts(row.headers.map((each) =>
-      [each.name, each.kind === "null" ? "null" : h("code", {}, each.text)]))) : null];
+      [each.name, each.kind === "null" ? "null" : h("code", {}, each.text)]))) : null,
+    overview.is_read_only || row.state === "marker" ? null : section("Write it again",
+      folded("A copy of this record, byte for byte", changeForm("Write", [
+        field("Into the topic", "topic", "text", topic, { required: true }),
+      ], async (values) => {
+        const made = await ask("/api" + path("topics", topic, "records", partition, offset, "again"),
+          "POST", { topic: values.topic });
+        return path("topics", made.topic, "records", made.partition, made.offset);
+      })))];
 }

@@ -61,11 +61,13 @@ function settingsOf(text) {
   }));
 }
 
-export const tabsOfTopic = (name) => tabs([
+export const tabsOfTopic = (overview, name) => tabs([
   [path("topics", name), "About"],
   [path("topics", name, "records"), "Records"],
   [path("topics", name, "partitions"), "Partitions"],
   [path("topics", name, "settings"), "Settings"],
+  [path("topics", name, "explain"), "Explain"],
+  ...(overview.is_read_only ? [] : [[path("topics", name, "write"), "Write"]]),
 ]);
 
 export async function oneTopic(overview, name) {
@@ -73,7 +75,7 @@ export async function oneTopic(overview, name) {
   const total = topic.parts.reduce(
     (sum, part) => sum + (part.end === null ? 0n : BigInt(part.end) - BigInt(part.start)), 0n);
   const setting = (key) => topic.settings.find((each) => each.name === key)?.value;
-  return [name, tabsOfTopic(name),
+  return [name, tabsOfTopic(overview, name),
     section("",
       facts([
         ["partitions", number(topic.partitions)],
@@ -95,7 +97,7 @@ export async function oneTopic(overview, name) {
 
 export async function partitionsOfTopic(overview, name) {
   const topic = await ask("/api" + path("topics", name));
-  return [name, tabsOfTopic(name),
+  return [name, tabsOfTopic(overview, name),
     section("", table("Partitions", [
       ["Partition", (part) =>
         link(path("topics", name, "records") + query({ partition: part.partition }), part.partition), "number"],
@@ -104,6 +106,7 @@ export async function partitionsOfTopic(overview, name) {
       ["In sync", (part) => part.isr.join(", ")],
       ["First offset", (part) => number(part.start), "number"],
       ["End", (part) => number(part.end), "number"],
+      ["", (part) => link(path("topics", name, "explain") + query({ partition: part.partition }), "explain")],
     ], topic.parts)),
     overview.is_read_only ? null : section("More partitions",
       folded("Keys will meet other partitions than before", changeForm("Add", [
@@ -123,7 +126,7 @@ export function settingsTable(settings) {
 
 export async function settingsOfTopic(overview, name) {
   const topic = await ask("/api" + path("topics", name));
-  return [name, tabsOfTopic(name),
+  return [name, tabsOfTopic(overview, name),
     overview.is_read_only ? null : section("Change a setting", changeForm("Set", [
       field("Setting", "name", "text", "", { required: true, placeholder: "retention.ms" }),
       field("Value (empty: the default again)", "value"),
