@@ -6,7 +6,7 @@ of any type, and `group_offsets` has what groups have committed. `quiet_clients`
 seldom; `rights` has the least rights of each program, and `grants` gives them.
 
 `topics` declares topics, `topic_creation` creates them, `reading` reads partitions to their end,
-`inbox` takes what a consumer has fetched, `assignment` divides partitions, `transactions/` writes a
-batch in one transaction, `metadata_age` keeps metadata fresh, `stopping` ends clients in whatever
-state they are.
+`consumer` is aiokafka's with what it lacks, `inbox` takes what it has fetched, `assignment` divides
+partitions, `transactions/` writes a batch in one transaction, `metadata_age` keeps metadata fresh,
+`stopping` ends clients in whatever state they are.
 """

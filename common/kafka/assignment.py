@@ -20,6 +20,8 @@ from aiokafka.coordinator.protocol import (
     ConsumerProtocolMemberMetadata,
 )
 
+Assignor = type[AbstractPartitionAssignor]
+DEFAULT: Assignor = RangePartitionAssignor
 Members = Mapping[str, ConsumerProtocolMemberMetadata]
 Assignments = dict[str, ConsumerProtocolMemberAssignment]
 
@@ -84,7 +86,7 @@ def advertising_range(url: str, directory: Directory) -> type[AbstractPartitionA
     return AdvertisingRangeAssignor
 
 
-def single_owner(started_at_ms: int) -> type[AbstractPartitionAssignor]:
+def single_owner(started_at_ms: int) -> Assignor:
     """Return the assignor of an instance started at this time."""
 
     class SingleOwnerAssignor(AbstractPartitionAssignor):  # type: ignore[misc, unused-ignore]

@@ -12,11 +12,10 @@ each interval, and one fetch of each broker is ready by then.
 
 import asyncio
 from collections import defaultdict, deque
-from typing import Any
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from common.kafka.consumer import Consumer
 from common.kafka.stopping import stop
 from common.process.tasks import spawn
 
@@ -30,7 +29,7 @@ class Inbox:
     Positions are those of the records that were taken from here.
     """
 
-    def __init__(self, consumer: AIOKafkaConsumer, interval_ms: int = 0) -> None:
+    def __init__(self, consumer: Consumer, interval_ms: int = 0) -> None:
         self._consumer = consumer
         self._interval_seconds = interval_ms / 1000
         self._records: dict[TopicPartition, deque[ConsumerRecord]] = defaultdict(deque)
@@ -62,12 +61,8 @@ class Inbox:
         return offset
 
     def membership(self) -> tuple[int, str]:
-        """Return the generation of the group and the member's id in it.
-
-        aiokafka has no public method for them.
-        """
-        coordinator: Any = self._consumer._coordinator  # noqa: SLF001
-        return coordinator.generation, coordinator.member_id
+        """Return the generation of the group and the member's id in it."""
+        return self._consumer.membership()
 
     def forget(self) -> None:
         """Drop what waits here: it was fetched for an assignment that is over."""

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from common.process.clock import now_seconds
@@ -27,7 +28,7 @@ class EndOffsets:
     """
 
     def __init__(self, kafka: KafkaAccess) -> None:
-        self._consumer = AIOKafkaConsumer(**kafka.aiokafka())
+        self._consumer = Consumer(**kafka.aiokafka())
 
     async def start(self) -> None:
         await self._consumer.start()
@@ -80,7 +81,7 @@ async def read_to_end(
     The end includes records of open transactions, so this waits until those are decided. Offsets
     may be committed a moment before the rows of the same transaction can be read.
     """
-    consumer = AIOKafkaConsumer(
+    consumer = Consumer(
         **kafka.aiokafka(),
         auto_offset_reset="earliest",
         isolation_level="read_committed",
@@ -121,9 +122,7 @@ def passed_over(record: ConsumerRecord, error: Exception) -> None:
     log.warning("record passed over place=%s error=%s", place, repr(error)[:_SHOWN_CHARACTERS])
 
 
-async def _show(
-    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int], show: Progress
-) -> None:
+async def _show(consumer: Consumer, end_offsets: dict[TopicPartition, int], show: Progress) -> None:
     for topic in sorted({partition.topic for partition in end_offsets}):
         ends = {p: end for p, end in end_offsets.items() if p.topic == topic}
         read = sum([min(await consumer.position(p), end) for p, end in ends.items()])
@@ -133,7 +132,7 @@ async def _show(
 
 
 async def _behind(
-    consumer: AIOKafkaConsumer, end_offsets: dict[TopicPartition, int]
+    consumer: Consumer, end_offsets: dict[TopicPartition, int]
 ) -> list[TopicPartition]:
     return [
         partition

@@ -4,8 +4,6 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
-from aiokafka import AIOKafkaConsumer
-
 from common.process.tasks import spawn
 
 log = logging.getLogger(__name__)
@@ -44,7 +42,5 @@ async def _stop(client: Stoppable) -> None:
         await asyncio.wait([stopping], timeout=STOP_SECONDS)
     elif stopping.cancelled():
         log.info("a client stopped in the middle of its work client=%s", type(client).__name__)
-        if isinstance(client, AIOKafkaConsumer):
-            await client._client.close()  # noqa: SLF001, which it did not come to
     elif (error := stopping.exception()) is not None:
         log.warning("a client did not stop client=%s error=%r", type(client).__name__, error)

@@ -27,12 +27,12 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
-from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
+from common.kafka.assignment import DEFAULT, Assignor
+from common.kafka.consumer import Consumer
 from common.kafka.inbox import Inbox
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.reading import EndOffsets
@@ -79,7 +79,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         request_fence: str | None = None,
     ) -> None:
         self.application = application
-        self.assignor: type[AbstractPartitionAssignor] = RangePartitionAssignor
+        self.assignor: Assignor = DEFAULT
         self.fault_delay_ms = 0
         """How long each batch waits before it is handled: a fault for trials."""
         self._settings = settings
@@ -154,7 +154,7 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             await self._requests.start(topic.name for topic in wanted)
         self._end_offsets = EndOffsets(self._settings.kafka)
         await self._end_offsets.start()
-        consumer = AIOKafkaConsumer(
+        consumer = Consumer(
             **self._settings.kafka.aiokafka(),
             client_id=self.application,
             group_id=self.application,

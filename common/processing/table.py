@@ -8,10 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.reading import UNREADABLE, EndOffsets, passed_over
 from common.kafka.stopping import stop
@@ -77,7 +78,7 @@ class FollowedTable:
         await ensure_topics(self._kafka, [self._topic], replication_factor=self._replication_factor)
         self._end_offsets = EndOffsets(self._kafka)
         await self._end_offsets.start()
-        consumer = AIOKafkaConsumer(
+        consumer = Consumer(
             **self._kafka.aiokafka(),
             auto_offset_reset="earliest",
             isolation_level="read_committed",
@@ -96,7 +97,7 @@ class FollowedTable:
         finally:
             await stop(consumer)
 
-    async def _read(self, consumer: AIOKafkaConsumer) -> None:
+    async def _read(self, consumer: Consumer) -> None:
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
                 self._replay_one(record)
@@ -108,7 +109,7 @@ class FollowedTable:
         except UNREADABLE as error:
             passed_over(record, error)
 
-    async def _note_positions(self, consumer: AIOKafkaConsumer) -> None:
+    async def _note_positions(self, consumer: Consumer) -> None:
         async with self._moved:
             for partition in self._partitions:
                 self._next_offsets[partition] = await consumer.position(partition)

@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiokafka
 from aiokafka.errors import KafkaError
 
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.process.tasks import spawn
 
@@ -90,7 +91,7 @@ class Traffic:
 
     async def _live(self) -> None:
         where = {"bootstrap_servers": self._bootstrap}
-        consumer = aiokafka.AIOKafkaConsumer(
+        consumer = Consumer(
             **where, auto_offset_reset="earliest", metadata_max_age_ms=METADATA_MAX_AGE_MS
         )
         producer = aiokafka.AIOKafkaProducer(**where, acks="all", enable_idempotence=True)

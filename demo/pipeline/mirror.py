@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from common.credentials.access import KafkaAccess
+from common.kafka.consumer import Consumer
 from demo.pipeline.brokers import STANDBY, start_standby
 from demo.pipeline.topics import SINK_GROUPS, Pipeline, pipeline, pipeline_partitions
 from millstream.processes.child_processes import Children
@@ -96,7 +97,7 @@ class Mirror:
 
     async def _ends(self) -> dict[TopicPartition, int]:
         """Return the end offsets of the pipeline's topics."""
-        consumer = AIOKafkaConsumer(**self.source.aiokafka(), isolation_level="read_committed")
+        consumer = Consumer(**self.source.aiokafka(), isolation_level="read_committed")
         await consumer.start()
         try:
             parts = await pipeline_partitions(self.source)

@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from demo.pipeline.registry import RegistryReader
 from demo.pipeline.report import CHECKS, ENDS, JUDGED
@@ -59,7 +59,7 @@ class Observer:
 
     async def run(self) -> None:
         """Follow the topics until cancelled, even if brokers die."""
-        consumer = AIOKafkaConsumer(
+        consumer = Consumer(
             *_TOPICS,
             **self._kafka.aiokafka(),
             auto_offset_reset="earliest",

@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 
 from common.credentials.access import KafkaAccess
 from common.kafka.admin.topic_requests import topic_deletion
 from common.kafka.admin.topics import check_deleted
 from common.kafka.client.cluster import KafkaClient
+from common.kafka.consumer import Consumer
 from common.kafka.errors import KafkaError
 from common.kafka.group_offsets import commit_offsets, until_answered
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
@@ -173,7 +174,7 @@ async def publish_customers(
 async def wait_for_keys(kafka: KafkaAccess, wanted: Mapping[str, Iterable[str]]) -> None:
     """Wait until every topic has a record of each of its keys. Raise TimeoutError."""
     missing = {topic: {key.encode() for key in keys} for topic, keys in wanted.items()}
-    consumer = AIOKafkaConsumer(
+    consumer = Consumer(
         *missing,
         **kafka.aiokafka(),
         auto_offset_reset="earliest",

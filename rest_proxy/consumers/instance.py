@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import re2
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from aiokafka.structs import ConsumerRecord
 
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from rest_proxy.consumers.reading import Reading
@@ -83,7 +84,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         self._is_closed = False
         self._is_started = False
         options = {**_DEFAULTS, **client_settings}
-        self._consumer = AIOKafkaConsumer(
+        self._consumer = Consumer(
             group_id=settings.group_id,
             enable_auto_commit=False,
             auto_offset_reset=settings.offset_reset,
@@ -94,7 +95,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
         )
 
     @asynccontextmanager
-    async def _call(self) -> AsyncIterator[AIOKafkaConsumer]:
+    async def _call(self) -> AsyncIterator[Consumer]:
         """Lend the consumer to one call; an error of Kafka is raised as RestError."""
         async with self._turn():
             if self._is_closed:
@@ -147,10 +148,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
             self.state.subscribe()
             self._has_partitions.clear()
             self._waiting.clear()
-            # Like `subscribe(pattern=...)`, which would use a pattern of `re`: that can block the
-            # loop for ever, and a pattern of RE2 cannot.
-            consumer._subscription.subscribe_pattern(pattern=pattern, listener=self)  # noqa: SLF001
-            consumer._client.set_topics([])  # noqa: SLF001
+            consumer.subscribe_matching(pattern, self)
             self.topics = []
 
     async def assign(self, partitions: list[Partition]) -> None:
@@ -204,7 +202,7 @@ class Instance(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
                 self._pause()
             return given
 
-    async def _poll(self, consumer: AIOKafkaConsumer, seconds: float) -> None:
+    async def _poll(self, consumer: Consumer, seconds: float) -> None:
         found = await consumer.getmany(
             timeout_ms=int(seconds * 1000), max_records=self.settings.poll_records
         )

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 
@@ -23,6 +23,7 @@ from common.credentials.access import KafkaAccess
 from common.kafka import errors
 from common.kafka.admin.topic_requests import creatable_topic
 from common.kafka.client.cluster import KafkaClient
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from common.kafka.topic_creation import create_missing
@@ -63,8 +64,8 @@ class SchemaTopic:
         """The last value of each key, as compaction would leave it."""
         self._recent: list[tuple[int, Record]] = []
         """Records read while this instance writes."""
-        self._consumer: AIOKafkaConsumer | None = None
-        self._asker: AIOKafkaConsumer | None = None
+        self._consumer: Consumer | None = None
+        self._asker: Consumer | None = None
         """Asks where the log ends, on a connection where no fetch waits for records before it."""
         self._producer: AIOKafkaProducer | None = None
 
@@ -97,12 +98,12 @@ class SchemaTopic:
             max_batch_size=_BATCH_LIMIT_BYTES,
             max_request_size=_BATCH_LIMIT_BYTES,
         )
-        self._consumer = AIOKafkaConsumer(
+        self._consumer = Consumer(
             **self._kafka.aiokafka(),
             auto_offset_reset="earliest",
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
-        self._asker = AIOKafkaConsumer(**self._kafka.aiokafka())
+        self._asker = Consumer(**self._kafka.aiokafka())
         await self._producer.start()
         await self._consumer.start()
         await self._asker.start()

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import NamedTuple
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
+from common.kafka.consumer import Consumer
 from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.stopping import stop
 from streams.around_faust.positions import TopicPartition
@@ -35,7 +35,7 @@ class LogReader:
 
     def __init__(self, kafka: KafkaAccess) -> None:
         self._kafka = kafka
-        self._askers: dict[str, AIOKafkaConsumer] = {}
+        self._askers: dict[str, Consumer] = {}
         self._starting = asyncio.Lock()
 
     async def close(self) -> None:
@@ -94,8 +94,8 @@ class LogReader:
                 rows[record.partition][record.key] = record.value
         return rows
 
-    def _consumer(self, isolation_level: str = _COMMITTED) -> AIOKafkaConsumer:
-        return AIOKafkaConsumer(
+    def _consumer(self, isolation_level: str = _COMMITTED) -> Consumer:
+        return Consumer(
             **self._kafka.aiokafka(),
             # If the offset was deleted, continue at the first one that exists.
             auto_offset_reset="earliest",

@@ -5,12 +5,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from broker.__main__ import main as tool
 from broker.config.oauth_config import HANDLER, UNSECURED_HANDLER
+from common.credentials.access import kafka_access
 from common.credentials.jaas import KERBEROS_MODULE, OAUTHBEARER_MODULE, SCRAM_MODULE, TOKEN_URL
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import list_topics
 from millstream.processes.cluster_layout import free_ports
 from millstream.processes.settings_files import PLAIN_MODULE, login_text
 from millstream.testing import LocalBroker
@@ -179,4 +182,6 @@ def _add_scram(broker: LocalBroker) -> None:
 
 
 def topics_of(broker: LocalBroker) -> set[str]:
-    return set(AdminClient(broker.client_settings()).list_topics(timeout=20).topics)
+    access = kafka_access(broker.bootstrap_servers, broker.client_file())
+    with AdminClient(AdminSettings.of(access.bootstrap_servers, access.security)) as admin:
+        return {topic.name for topic in list_topics(admin)}

@@ -5,15 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-)
 
 from common.credentials.access import KafkaAccess, kafka_access
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.leaders import delete_records, successes
+from common.kafka.admin.topics import create_topic, delete_topics, find_topics
+from common.kafka.topics import TopicPartition
 from explain.asking.questions import Questions, admin_client
 from explain.explanations import Explanation
 from explain.subjects import explain_group, explain_topic
@@ -35,30 +32,28 @@ class Explained:
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
         """Create a topic; underscores in the settings' names are dots."""
         config = {name.replace("_", "."): value for name, value in settings.items()}
-        admin = AdminClient(self.access.librdkafka())
-        admin.create_topics([NewTopic(topic, partitions, config=config)])[topic].result(30)
-        until(lambda: len(admin.list_topics(topic, 10).topics[topic].partitions) == partitions)
+        with admin_client(self.access) as client:
+            create_topic(client, topic, partition_count=partitions, configs=config)
+            until(
+                lambda: (
+                    [len(each.partitions) for each in find_topics(client, [topic])] == [partitions]
+                )
+            )
 
     def alter(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic."""
-        admin = AdminClient(self.access.librdkafka())
-        entries = [
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in settings.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        with admin_client(self.access) as client:
+            alter(client, {Resource(ResourceType.TOPIC, topic): settings})
 
     def delete_topic(self, topic: str) -> None:
-        admin = AdminClient(self.access.librdkafka())
-        admin.delete_topics([topic])[topic].result(30)
-        until(lambda: topic not in admin.list_topics(timeout=10).topics)
+        with admin_client(self.access) as client:
+            delete_topics(client, [topic])
+            until(lambda: not find_topics(client, [topic]))
 
     def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
         """Delete the records before an offset."""
-        admin = AdminClient(self.access.librdkafka())
-        place = confluent_kafka.TopicPartition(topic, partition, offset)
-        admin.delete_records([place])[place].result(30)
+        with admin_client(self.access) as client:
+            successes(delete_records(client, {TopicPartition(topic, partition): offset}))
 
     def produce(
         self,

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import list_topics
 from millstream.launch import program_environment
 from millstream.processes.forked_process import ForkedProcess
 from tests.lib.connect_worker import eventually
@@ -221,5 +223,5 @@ def consume_some(bootstrap_servers: str, topic: str, group: str, count: int) -> 
 
 
 def topic_names(bootstrap_servers: str) -> set[str]:
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    return set(admin.list_topics(timeout=10).topics)
+    with AdminClient(AdminSettings.of(bootstrap_servers)) as admin:
+        return {topic.name for topic in list_topics(admin)}

@@ -16,10 +16,12 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from common.credentials.access import kafka_access
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import describe_topics
 from common.registry import loader
 from common.registry.wire import EventReader, EventWriter, schema_id_of
 from millstream.launch import program_environment
@@ -290,14 +292,9 @@ class Pipeline:
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
             )
-            admin = AIOKafkaAdminClient(**self.kafka.aiokafka())
-            await admin.start()
             await consumer.start()
             try:
-                (description,) = await admin.describe_topics([topic])
-                partitions = [
-                    TopicPartition(topic, entry["partition"]) for entry in description["partitions"]
-                ]
+                partitions = [TopicPartition(topic, each) for each in numbers]
                 ends = await consumer.end_offsets(partitions)
                 consumer.assign(partitions)
                 await consumer.seek_to_beginning()
@@ -309,8 +306,11 @@ class Pipeline:
                 return sorted(found, key=lambda one: (one.partition, one.offset))
             finally:
                 await consumer.stop()
-                await admin.close()
 
+        access = self.kafka.bootstrap_servers, self.kafka.security
+        with AdminClient(AdminSettings.of(*access)) as admin:
+            (found,) = describe_topics(admin, [topic])
+        numbers = [each.partition for each in found.partitions]
         return asyncio.run(run())
 
     def reader(self, schema_name: str) -> EventReader:

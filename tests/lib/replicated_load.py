@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient
 
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import describe_topics
 from millstream.testing import LocalCluster
 from tests.lib.waiting import until
 
@@ -76,11 +78,12 @@ class Partition:
     """The state of a partition in the cluster's metadata."""
 
     def __init__(self, cluster: LocalCluster, topic: str, number: int) -> None:
-        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-        found = admin.list_topics(topic, timeout=10).topics[topic].partitions[number]
-        self.leader = int(found.leader)
-        self.replicas = [int(broker_id) for broker_id in found.replicas]
-        self.isr = sorted(int(broker_id) for broker_id in found.isrs)
+        with AdminClient(AdminSettings.of(cluster.bootstrap_servers)) as admin:
+            (described,) = describe_topics(admin, [topic])
+        found = described.partitions[number]
+        self.leader = found.leader_id
+        self.replicas = found.replicas
+        self.isr = sorted(found.isr)
 
 
 def consumed(bootstrap: str, topic: str, count: int, **settings: str) -> list[bytes]:

@@ -18,8 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
 
-from confluent_kafka import KafkaException
-
+from common.kafka.admin.groups import delete_groups
+from common.kafka.admin.topics import delete_topics, list_topics
+from common.kafka.errors import ErrorCode
 from common.kafka.rights import EVERY, Right, programs
 from tests.lib.pipeline_processes import Program
 from tests.lib.secured_broker import SecuredBroker
@@ -129,20 +130,16 @@ class Trials:
 
     def _is_deleted(self, group: str) -> bool:
         """Delete a group, unless it has members still."""
-        try:
-            self._broker.admin.delete_consumer_groups([group])[group].result(10)
-        except KafkaException as error:
-            name: str = error.args[0].name()
-            return name == "GROUP_ID_NOT_FOUND"
-        return True
+        with self._broker.admin() as admin:
+            refused = delete_groups(admin, [group])[group]
+        return refused is None or refused.code == ErrorCode.GROUP_ID_NOT_FOUND
 
     def _delete_topics(self, rights: Sequence[Right]) -> None:
         """Delete the topics that rights are about."""
-        names = self._broker.admin.list_topics(timeout=20).topics
-        there = [name for name in names if any(each.covers("topic", name) for each in rights)]
-        if there:
-            for deleted in self._broker.admin.delete_topics(there).values():
-                deleted.result(20)
+        with self._broker.admin() as admin:
+            names = [topic.name for topic in list_topics(admin)]
+            there = [name for name in names if any(each.covers("topic", name) for each in rights)]
+            delete_topics(admin, there)
 
     @contextmanager
     def _without(self, program: str, right: Right) -> Iterator[None]:

@@ -1,21 +1,17 @@
 """A broker with an authorizer, one principal for each program, and what the programs did there."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-
 from broker.__main__ import main as tool
+from common.credentials.access import kafka_access
+from common.kafka.acls import AclFilter
+from common.kafka.admin.acls import create_acls, delete_acls
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.grants import rule
 from common.kafka.rights import Right
 from millstream.processes.settings_files import properties_text, write_private
 from millstream.testing import LocalBroker
@@ -28,12 +24,6 @@ _LINE = re.compile(
     r"(?P<verdict>allowed|denied) principal='User:(?P<user>[^']*)' host=\S+ "
     r"operation=(?P<operation>\w+) resource=(?P<kind>\w+):'(?P<name>[^']*)'"
 )
-_KINDS = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional-id": ResourceType.TRANSACTIONAL_ID,
-    "cluster": ResourceType.BROKER,
-}
 IMPLIED = {
     "DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"),
     "DESCRIBE_CONFIGS": ("ALTER_CONFIGS",),
@@ -93,7 +83,6 @@ class SecuredBroker:
             if self._issuer is not None:
                 ca_file = Path(self.broker.client_settings()["ssl.ca.location"])
                 self._issuer.serve(CertificateAuthority(ca_file.parent))
-            self.admin = AdminClient(self.broker.client_settings())
             self.log_decisions("DEBUG")
         except BaseException:
             self.broker.close()
@@ -102,7 +91,8 @@ class SecuredBroker:
 
     def log_decisions(self, level: str) -> None:
         """Log all decisions at DEBUG, denials at INFO."""
-        (node_id,) = self.admin.list_topics(timeout=30).brokers
+        with self.admin() as admin:
+            (node_id,) = admin.nodes().nodes
         told = [
             *("--bootstrap-server", self.bootstrap_servers),
             *("--command-config", self.broker.client_file(), "--alter"),
@@ -120,24 +110,22 @@ class SecuredBroker:
     def bootstrap_servers(self) -> str:
         return self.broker.bootstrap_servers
 
+    def admin(self) -> AdminClient:
+        """Return a client of the administrator."""
+        access = kafka_access(self.bootstrap_servers, self.broker.client_file())
+        return AdminClient(AdminSettings.of(access.bootstrap_servers, access.security))
+
     def allow(self, user: str, rights: Iterable[Right]) -> None:
         """Add rules. They hold when this returns."""
-        _wait(self.admin.create_acls([_binding(user, each) for each in rights]))
+        with self.admin() as admin:
+            create_acls(admin, [rule(f"User:{user}", each) for each in rights])
 
     def forbid(self, user: str, right: Right) -> None:
         """Remove one rule."""
-        one = _binding(user, right)
-        wanted = AclBindingFilter(
-            one.restype,
-            one.name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
-        )
-        found = _wait(self.admin.delete_acls([wanted]))
-        assert [len(each) for each in found] == [1], right
+        one = rule(f"User:{user}", right)
+        wanted = AclFilter(*one.pattern, *one[1:])
+        with self.admin() as admin:
+            assert delete_acls(admin, [wanted]) == [one]
 
     def decisions(self, after: int = 0) -> Iterator[Decision]:
         """Return what the audit log has of users who are not the administrator.
@@ -164,19 +152,3 @@ def unneeded(decisions: Iterable[Decision], rights: Iterable[Right]) -> list[Rig
         if each.is_allowed and len(due) == 1:
             missed.add(due[0])
     return [right for right in told if right not in missed]
-
-
-def _binding(user: str, right: Right) -> AclBinding:
-    return AclBinding(
-        _KINDS[right.kind],
-        "kafka-cluster" if right.kind == "cluster" else right.name,
-        ResourcePatternType.PREFIXED if right.is_prefix else ResourcePatternType.LITERAL,
-        f"User:{user}",
-        "*",
-        AclOperation[right.operation],
-        AclPermissionType.ALLOW,
-    )
-
-
-def _wait(futures: Mapping[Any, Any]) -> list[Any]:
-    return [future.result(30) for future in futures.values()]

@@ -3,10 +3,13 @@
 from typing import cast
 from uuid import uuid4
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka import Producer
 
 from broker.records.batch import split_batches
+from common.kafka.admin import leaders
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.settings import AdminSettings
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages import describe_share_group_offsets as describing
@@ -15,6 +18,7 @@ from common.kafka.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from common.kafka.protocol.messages.share_fetch import ShareFetchResponse
+from common.kafka.topics import TopicPartition
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.share_member import ShareMember, initialize, topic_id_of
@@ -65,9 +69,9 @@ def values(response: ShareFetchResponse) -> list[bytes]:
 
 
 def delete_records(group: Group, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": group.broker.bootstrap_servers})
-    for deleted in admin.delete_records([TopicPartition(group.topic, 0, before)]).values():
-        deleted.result(30)
+    with _admin(group) as admin:
+        at = {TopicPartition(group.topic, 0): before}
+        leaders.successes(leaders.delete_records(admin, at))
 
 
 def offset_and_lag(group: Group) -> tuple[int, int]:
@@ -92,8 +96,9 @@ def offset_and_lag(group: Group) -> tuple[int, int]:
 
 
 def set_group(group: Group, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.GROUP, group.name, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": group.broker.bootstrap_servers})
-    for done in admin.incremental_alter_configs([resource]).values():
-        done.result(30)
+    with _admin(group) as admin:
+        alter(admin, {Resource(ResourceType.GROUP, group.name): {name: value}})
+
+
+def _admin(group: Group) -> AdminClient:
+    return AdminClient(AdminSettings.of(group.broker.bootstrap_servers))

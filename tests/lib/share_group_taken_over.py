@@ -7,8 +7,10 @@ gives that record out once more, with one delivery more, and nothing that was ac
 import time
 
 import confluent_kafka
-import confluent_kafka.admin
 
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.settings import AdminSettings
 from tests.lib.transactional_clients import GIVE_UP_SECONDS
 
 GROUP = "sharers"
@@ -20,17 +22,9 @@ class ShareGroupTakenOver:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
         self._given_back: dict[str, int] = {}
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-        entry = confluent_kafka.admin.ConfigEntry(
-            "share.auto.offset.reset",
-            "earliest",
-            incremental_operation=confluent_kafka.admin.AlterConfigOpType.SET,
-        )
-        resource = confluent_kafka.admin.ConfigResource(
-            confluent_kafka.admin.ResourceType.GROUP, GROUP, incremental_configs=[entry]
-        )
-        for altered in admin.incremental_alter_configs([resource]).values():
-            altered.result(GIVE_UP_SECONDS)
+        earliest = {"share.auto.offset.reset": "earliest"}
+        with AdminClient(AdminSettings.of(bootstrap)) as admin:
+            alter(admin, {Resource(ResourceType.GROUP, GROUP): earliest})
 
     def go_on(self, bootstrap: str, produced: set[str]) -> None:
         """Find what was produced and what was given back, and give back one record."""

@@ -5,9 +5,11 @@ import subprocess
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, Row
 
+from common.kafka.admin import topics
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
 from tests.lib.side_by_side import one_at_a_time
 
 ROOT = Path(__file__).parents[2]
@@ -47,10 +49,11 @@ def source_options(servers: str, topic: str, **more: object) -> dict[str, str]:
 
 def create_topic(servers: str, topic: str, partitions: int, **config: str) -> None:
     """Create a topic and wait until it exists."""
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     settings = {name.replace("_", "."): value for name, value in config.items()}
-    new = NewTopic(topic, partitions, 1, config=settings)
-    admin.create_topics([new])[topic].result()
+    with AdminClient(AdminSettings.of(servers)) as admin:
+        topics.create_topic(
+            admin, topic, partition_count=partitions, replication_factor=1, configs=settings
+        )
 
 
 def produce(servers: str, topic: str, numbers: range, **settings: str) -> None:

@@ -5,10 +5,11 @@ other implementation hashes topics in another way. A second member then comes, g
 tasks and goes.
 """
 
-import confluent_kafka
-import confluent_kafka.admin
-
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.group_offsets import committed_offsets
+from common.kafka.admin.settings import AdminSettings
 from common.kafka.errors import ErrorCode
+from common.kafka.topics import TopicPartition
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.streams_member import ALL_TASKS, GROUP, StreamsMember
 from tests.lib.transactional_clients import GIVE_UP_SECONDS
@@ -59,10 +60,5 @@ def _has_target_to_come(member: StreamsMember) -> bool:
 
 
 def _committed_offset(bootstrap: str) -> int:
-    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    asked = confluent_kafka.ConsumerGroupTopicPartitions(
-        GROUP, [confluent_kafka.TopicPartition("orders", 0)]
-    )
-    (future,) = admin.list_consumer_group_offsets([asked]).values()
-    (found,) = future.result(GIVE_UP_SECONDS).topic_partitions
-    return int(found.offset)
+    with AdminClient(AdminSettings.of(bootstrap)) as admin:
+        return committed_offsets(admin, GROUP)[TopicPartition("orders", 0)].offset

@@ -9,10 +9,12 @@ the first, let its producer continue the second, and complete the third by itsel
 import struct
 from pathlib import Path
 
-import confluent_kafka.admin
 from crc32c import crc32c
 
 from broker.coordinator.transaction.state import TransactionState
+from common.kafka.admin.client import AdminClient
+from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.topics import create_topic
 from common.kafka.protocol.records.transaction import TransactionLogKey
 from common.kafka.protocol.structs import encode_struct
 from tests.lib.coordinator_requests import PARTITION, TOPIC, Asks
@@ -36,10 +38,15 @@ class TransactionsTakenOver:
     """The check of a folder that one broker after another uses."""
 
     def __init__(self, bootstrap: str) -> None:
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
         for_ever = {"retention.ms": "-1"}
-        topic = confluent_kafka.admin.NewTopic(TOPIC, PARTITION + 1, 1, config=for_ever)
-        admin.create_topics([topic])[TOPIC].result(GIVE_UP_SECONDS)
+        with AdminClient(AdminSettings.of(bootstrap)) as admin:
+            create_topic(
+                admin,
+                TOPIC,
+                partition_count=PARTITION + 1,
+                replication_factor=1,
+                configs=for_ever,
+            )
         self._producers: dict[str, Producer] = {}
         self._committed: list[bytes] = []
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from common.credentials.access import KafkaAccess
+from common.kafka.admin.configs import Resource, ResourceType, alter, describe
+from common.kafka.admin.topics import create_partitions, find_topics
 from common.kafka.grants import rules
 from common.kafka.rights import Right, programs
 from common.process.properties import parse_properties
@@ -89,10 +90,14 @@ def _produce(broker: SecuredBroker, count: int) -> None:
 
 def _records(mirrored: Mirrored) -> int:
     """Count the records that the target has, as its administrator sees them."""
-    found = mirrored.target.admin.list_topics(timeout=10).topics
-    if "a.orders" not in found:
-        return 0
-    return sum(_end_of(mirrored, "a.orders", number) for number in found["a.orders"].partitions)
+    count = _partitions(mirrored.target, "a.orders")
+    return sum(_end_of(mirrored, "a.orders", number) for number in range(count))
+
+
+def _partitions(broker: SecuredBroker, topic: str) -> int:
+    """Count the partitions of a topic, none of a missing one."""
+    with broker.admin() as admin:
+        return sum(len(found.partitions) for found in find_topics(admin, [topic]))
 
 
 def _change_the_original(mirrored: Mirrored) -> None:
@@ -100,23 +105,20 @@ def _change_the_original(mirrored: Mirrored) -> None:
     _grow(mirrored, 3)
     _keep(mirrored, 1_000_000)
     _commit(mirrored, 20)
-    target = mirrored.target.admin
-    until(lambda: len(target.list_topics(timeout=10).topics["a.orders"].partitions) == 3)
+    until(lambda: _partitions(mirrored.target, "a.orders") == 3)
     until(lambda: "1000000" in _settings_of_copy(mirrored))
     until(lambda: bool(_end_of(mirrored, "a.checkpoints.internal", 0)))
 
 
 def _grow(mirrored: Mirrored, partitions: int) -> None:
-    wanted = [NewPartitions("orders", partitions)]
-    mirrored.source.admin.create_partitions(wanted)["orders"].result(20)
+    with mirrored.source.admin() as admin:
+        create_partitions(admin, {"orders": partitions})
 
 
 def _keep(mirrored: Mirrored, retention_ms: int) -> None:
-    retention = ConfigEntry(
-        "retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET
-    )
-    topic = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[retention])
-    mirrored.source.admin.incremental_alter_configs([topic])[topic].result(20)
+    changes = {"retention.ms": str(retention_ms)}
+    with mirrored.source.admin() as admin:
+        alter(admin, {Resource(ResourceType.TOPIC, "orders"): changes})
 
 
 def _commit(mirrored: Mirrored, offset: int) -> None:
@@ -125,10 +127,10 @@ def _commit(mirrored: Mirrored, offset: int) -> None:
     reader.close()
 
 
-def _settings_of_copy(mirrored: Mirrored) -> list[str]:
-    copy = ConfigResource(ConfigResource.Type.TOPIC, "a.orders")
-    found = mirrored.target.admin.describe_configs([copy])[copy].result(20)
-    return [entry.value for entry in found.values()]
+def _settings_of_copy(mirrored: Mirrored) -> list[str | None]:
+    copy = Resource(ResourceType.TOPIC, "a.orders")
+    with mirrored.target.admin() as admin:
+        return [entry.value for entry in describe(admin, copy, with_synonyms=False)]
 
 
 def _end_of(mirrored: Mirrored, topic: str, partition: int) -> int:
@@ -213,11 +215,10 @@ class Changes:
         _keep(self._mirrored, 1_000_000 + number)
         _commit(self._mirrored, 20 + number)
         source.allow(f"reader-{number}", [Right("topic", "orders", False, "READ")])
-        original = source.admin.list_topics("orders", timeout=20).topics["orders"]
-        copy = self._mirrored.target.admin.list_topics(timeout=20).topics.get("a.orders")
-        is_due = number % _GROWS_EVERY == 0
-        if is_due and copy is not None and len(copy.partitions) == len(original.partitions):
-            _grow(self._mirrored, len(copy.partitions) + 1)
+        original = _partitions(source, "orders")
+        copied = _partitions(self._mirrored.target, "a.orders")
+        if number % _GROWS_EVERY == 0 and copied == original:
+            _grow(self._mirrored, copied + 1)
 
 
 def test_the_mirror_fails_with_one_right_fewer(mirrored: Mirrored, tmp_path: Path) -> None:

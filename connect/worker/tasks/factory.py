@@ -21,7 +21,7 @@ from connect.worker.tasks.at_least_once import AtLeastOnce
 from connect.worker.tasks.boundaries import boundary_of
 from connect.worker.tasks.exactly_once import ExactlyOnce, TopicOffsets, Transactions
 from connect.worker.tasks.reporting import SinkReport, SourceReport
-from connect.worker.tasks.sink import SinkParts, SinkWork
+from connect.worker.tasks.sink import SinkWork
 from connect.worker.tasks.source import Sender, SourceParts, SourceWork
 from connect.worker.tasks.steps import Steps
 from connect.worker.tasks.subscription import Subscription
@@ -134,7 +134,9 @@ def _sink(
         "group.id": f"connect-{name.connector}",
     }
     letters = {**PRODUCER_DEFAULTS, "client.id": f"connector-dlq-producer-{name}"}
-    parts = SinkParts(
+    return SinkWork(
+        thread,
+        counts,
         task=task,
         config=task_config,
         subscription=Subscription(topics_of(config), config.get("topics.regex", "").strip()),
@@ -150,4 +152,3 @@ def _sink(
         max_poll_records=int(config.get(_MAX_POLL_SETTING, _MAX_POLL_RECORDS)),
         flush_interval_ms=settings["offset.flush.interval.ms"],
     )
-    return SinkWork(thread, parts, counts)

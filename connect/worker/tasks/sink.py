@@ -7,7 +7,6 @@ nothing until that succeeds.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import confluent_kafka
@@ -34,23 +33,6 @@ _TOPIC_REMINDER_MS: Final = 1_000
 _LOOK_MS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class SinkParts:
-    """The parts of a sink task."""
-
-    task: SinkTask
-    config: Mapping[str, str]
-    subscription: Subscription
-    stages: list[TransformationStage]
-    converters: Converters
-    steps: Steps
-    report: SinkReport
-    consumer: dict[str, Any]
-    dead_letter_clients: tuple[dict[str, Any], dict[str, Any]]
-    max_poll_records: int
-    flush_interval_ms: int
-
-
 class SinkWork:
     """Owns the consumer, the current batch and the offsets. All of it lives in one thread.
 
@@ -58,16 +40,42 @@ class SinkWork:
     `_committed` is ahead of it only when the task itself has rewound the partition.
     """
 
-    def __init__(self, thread: TaskThread, parts: SinkParts, counts: TaskCounts) -> None:
+    def __init__(
+        self,
+        thread: TaskThread,
+        counts: TaskCounts,
+        *,
+        task: SinkTask,
+        config: Mapping[str, str],
+        subscription: Subscription,
+        stages: list[TransformationStage],
+        converters: Converters,
+        steps: Steps,
+        report: SinkReport,
+        consumer: dict[str, Any],
+        dead_letter_clients: tuple[dict[str, Any], dict[str, Any]],
+        max_poll_records: int,
+        flush_interval_ms: int,
+    ) -> None:
+        """`consumer` and `dead_letter_clients` are settings of librdkafka."""
         self.counts = counts
         self._thread = thread
         self._control = thread.control
         self._call = thread.caller
-        self._parts = parts
-        self._task = parts.task
+        self._task = task
+        self._config = config
+        self._subscription = subscription
+        self._stages = stages
+        self._converters = converters
+        self._steps = steps
+        self._report = report
+        self._consumer_settings = consumer
+        self._dead_letter_clients = dead_letter_clients
+        self._max_poll_records = max_poll_records
+        self._flush_interval_ms = flush_interval_ms
         self._consumer: Consumer | None = None
         self._membership: SinkMembership | None = None
-        self._context = SinkContext(parts.config, parts.steps, parts.report)
+        self._context = SinkContext(config, steps, report)
         self._put_offsets: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._batch: list[SinkRecord] = []
@@ -84,21 +92,21 @@ class SinkWork:
         self._topic_seen_ms: dict[str, int] = {}
         self._seen_topic: str | None = None
         """The topic of the last record of this batch."""
-        self._keeps_messages = parts.report.takes_single_records
-        self._is_incremental = is_incremental(parts.consumer)
+        self._keeps_messages = report.takes_single_records
+        self._is_incremental = is_incremental(consumer)
 
     # --- its life ---
 
     def begin(self) -> str:
-        self._parts.report.start(*self._parts.dead_letter_clients)
-        told = self._parts.consumer
+        self._report.start(*self._dead_letter_clients)
+        told = self._consumer_settings
         self._consumer = Consumer(told)
         self._membership = SinkMembership(self._consumer, told, self._thread.member_left)
         self._task.context = self._context
         self._is_started = True
-        self._call(self._task.start, dict(self._parts.config))
-        self._parts.subscription.start(self._subscribe)
-        self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+        self._call(self._task.start, dict(self._config))
+        self._subscription.start(self._subscribe)
+        self._next_commit_ms = now_ms() + self._flush_interval_ms
         return type(self._task).version()
 
     def _subscribe(self, topics: list[str]) -> None:
@@ -110,7 +118,7 @@ class SinkWork:
         assert self._consumer is not None
         try:
             while not self._control.is_stopping:
-                self._parts.subscription.look(self._consumer, self._subscribe, now_ms())
+                self._subscription.look(self._consumer, self._subscribe, now_ms())
                 self._iterate()
         finally:
             self._close_partitions(list(self._context.assigned))
@@ -119,7 +127,7 @@ class SinkWork:
         self._stop_task()
         if self._membership is not None:
             self._membership.close()
-        for stage in self._parts.stages:
+        for stage in self._stages:
             stage.transformation.close()
 
     def interrupt(self) -> None:
@@ -135,10 +143,10 @@ class SinkWork:
     def _iterate(self) -> None:
         if self._control.is_paused is not self._is_held:
             self._hold(self._control.is_paused)
-        is_due = self._context.is_commit_requested or self._parts.report.is_full
+        is_due = self._context.is_commit_requested or self._report.is_full
         if is_due or now_ms() >= self._next_commit_ms:
             self._context.is_commit_requested = False
-            self._next_commit_ms = now_ms() + self._parts.flush_interval_ms
+            self._next_commit_ms = now_ms() + self._flush_interval_ms
             self._commit(list(self._context.assigned))
         self._rewind()
         self._read(self._fetch())
@@ -153,7 +161,7 @@ class SinkWork:
         assert self._membership is not None
         self._membership.look()
         self.counts.record_lag = self._lag()
-        self._thread.take_note(self._task.note() or self._parts.subscription.note())
+        self._thread.take_note(self._task.note() or self._subscription.note())
 
     def _hold(self, is_held: bool) -> None:
         self._is_held = is_held
@@ -181,7 +189,7 @@ class SinkWork:
         asked = self._context.take_timeout_ms()
         if asked is not None:
             seconds = min(60.0, asked / 1000)
-        messages = self._consumer.consume(self._parts.max_poll_records, min(seconds, until_commit))
+        messages = self._consumer.consume(self._max_poll_records, min(seconds, until_commit))
         if self._rebalance_error is not None:
             error, self._rebalance_error = self._rebalance_error, None
             raise error
@@ -218,7 +226,7 @@ class SinkWork:
         self.counts.sink_record_read_total += 1
         self._committed.setdefault(at, offset)
         if self._keeps_messages:
-            self._parts.report.consumed(at, message)
+            self._report.consumed(at, message)
         record = self._converted(message, at.topic, at.partition, offset)
         self._read_offsets[at] = offset + 1
         if record is not None:
@@ -229,7 +237,7 @@ class SinkWork:
     ) -> SinkRecord | None:
         raw: Any = message.headers() or ()
         bare = Headers(Header(name, value) for name, value in raw) if raw else NO_HEADERS
-        steps, converters = self._parts.steps, self._parts.converters
+        steps, converters = self._steps, self._converters
         of_key, of_value = converters.key.to_connect_data, converters.value.to_connect_data
         # `steps.take` would be called twice for each record, and costs a tenth of it.
         try:
@@ -267,11 +275,11 @@ class SinkWork:
         )
         if topic != self._seen_topic:
             self._track(topic)
-        transformed = steps.transform(self._parts.stages, record, message)
+        transformed = steps.transform(self._stages, record, message)
         return None if transformed is SKIPPED else transformed
 
     def _headers(self, topic: str, raw: Sequence[tuple[str, bytes | None]]) -> Headers:
-        convert = self._parts.converters.header.to_connect_header
+        convert = self._converters.header.to_connect_header
         found = [(name, convert(topic, name, value)) for name, value in raw]
         return Headers(Header(name, each.value, each.schema) for name, each in found)
 
@@ -286,7 +294,7 @@ class SinkWork:
     def _deliver(self) -> None:
         try:
             self._call(self._task.put, list(self._batch))
-            self._parts.report.raise_problem()
+            self._report.raise_problem()
         except RetriableException as error:
             said = self._thread.concealing.text(f"{type(error).__name__}: {error}")
             log.warning("put is tried again task=%s error=%s", self._thread.task, said)
@@ -344,7 +352,7 @@ class SinkWork:
             return
         offsets = {at: self._put_offsets[at] for at in partitions if at in self._put_offsets}
         try:
-            self._parts.report.flush()
+            self._report.flush()
             given = self._call(self._task.pre_commit, dict(offsets)) if offsets else {}
         # Logged and ignored, as in Kafka Connect: unflushed records are read again.
         except Exception as error:  # noqa: BLE001
@@ -383,7 +391,7 @@ class SinkWork:
             return
         self.counts.offset_commit_completion_total += 1
         self._committed.update(wanted)
-        self._parts.report.committed(wanted)
+        self._report.committed(wanted)
 
     def _go_back(self, offsets: Iterable[TopicPartition]) -> None:
         assert self._consumer is not None
@@ -441,7 +449,7 @@ class SinkWork:
             self._committed.pop(at, None)
             self._forget(at)
         self._context.lose(partitions)
-        self._parts.report.lost(partitions)
+        self._report.lost(partitions)
         self.counts.partition_count = len(self._context.assigned)
         if self._is_redelivering and not self._batch:
             self._is_redelivering = False

@@ -6,8 +6,9 @@ from typing import cast
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
+from common.kafka.admin.configs import Resource, ResourceType, alter
+from common.kafka.admin.topics import create_topic
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.find_coordinator import (
@@ -45,13 +46,10 @@ SETTINGS = {
 @pytest.fixture
 def broker() -> Iterator[SecuredBroker]:
     with SecuredBroker(["ann", "ben"], **SETTINGS) as started:
-        started.admin.create_topics([NewTopic("jobs", 1)])["jobs"].result(30)
-        entry = ConfigEntry(
-            "share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET
-        )
-        resource = ConfigResource(ConfigResource.Type.GROUP, GROUP, incremental_configs=[entry])
-        for done in started.admin.incremental_alter_configs([resource]).values():
-            done.result(30)
+        earliest = {"share.auto.offset.reset": "earliest"}
+        with started.admin() as admin:
+            create_topic(admin, "jobs", partition_count=1)
+            alter(admin, {Resource(ResourceType.GROUP, GROUP): earliest})
         for user in ("ann", "ben"):
             started.allow(user, [READ_GROUP, READ_TOPIC])
         producer = Producer(started.broker.client_settings())

@@ -130,9 +130,22 @@ def test_a_source_that_began_paused_tells_that_it_goes_on_though_it_never_looked
 def test_a_sink_that_began_paused_tells_that_it_goes_on_though_it_never_looked_before() -> None:
     told: list[bool] = []
     thread = thread_that_began_paused(told)
-    report = SimpleNamespace(takes_single_records=False)
-    parts: Any = SimpleNamespace(task=None, config={}, steps=None, report=report, consumer={})
-    work = SinkWork(thread, parts, TaskCounts("sink"))
+    unused: Any = None
+    work = SinkWork(
+        thread,
+        TaskCounts("sink"),
+        task=unused,
+        config={},
+        subscription=unused,
+        stages=[],
+        converters=unused,
+        steps=unused,
+        report=cast("Any", SimpleNamespace(takes_single_records=False)),
+        consumer={},
+        dead_letter_clients=({}, {}),
+        max_poll_records=1,
+        flush_interval_ms=1,
+    )
     consumer = SimpleNamespace(pause=lambda _: None, resume=lambda _: None)
     work._consumer = cast("Any", consumer)
     thread.control.pause(False)
