@@ -98,6 +98,15 @@ def add_common_flags(parser: ToolParser) -> None:
     )
 
 
+def warn_of_timeout(options: argparse.Namespace) -> None:
+    """Print that there were fewer records than wanted, as Kafka's tools do."""
+    print(
+        "WARNING: Exiting before consuming the expected number of records: timeout "
+        f"({options.timeout} ms) exceeded. You can use the --timeout option to increase the "
+        "timeout."
+    )
+
+
 def _check(parser: ToolParser, options: argparse.Namespace) -> None:
     check_required(parser, options, ["bootstrap-server"])
     if (options.topic is None) == (options.include is None):
@@ -196,11 +205,7 @@ class _Run:
                     print(line, flush=True)
         end_ms = self._clock.timestamp_ms()
         if stats.count < options.num_records:
-            print(
-                "WARNING: Exiting before consuming the expected number of records: timeout "
-                f"({options.timeout} ms) exceeded. You can use the --timeout option to increase "
-                "the timeout."
-            )
+            warn_of_timeout(options)
         if not options.show_detailed_stats:
             start, end = self._text(self._start_ms), self._text(end_ms)
             print(stats.total_text(end_ms, self._join_ms, start, end))

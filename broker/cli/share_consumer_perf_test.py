@@ -17,6 +17,7 @@ from broker.cli.consumer_perf_test import (
     add_common_flags,
     check_common_flags,
     time_text,
+    warn_of_timeout,
 )
 from broker.cli.waiting import Progress
 from broker.server.clock import SystemClock
@@ -192,11 +193,7 @@ class _Run:
                     f"consumption metrics- {figures}"
                 )
         if self._total().count < self._options.num_records:
-            print(
-                "WARNING: Exiting before consuming the expected number of records: timeout "
-                f"({self._options.timeout} ms) exceeded. You can use the --timeout option to "
-                "increase the timeout."
-            )
+            warn_of_timeout(self._options)
 
     def total_text(self) -> str:
         """Return the line about everything."""

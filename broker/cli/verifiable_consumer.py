@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from broker.cli.arguments import ToolParser, check_not_with, tool, tool_parser
-from broker.cli.clients.events import Received, by_partition, tell_each
+from broker.cli.clients.events import Received, add_consumer_flags, by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
 
@@ -36,12 +36,7 @@ def _parser() -> ToolParser:
         "Consume a topic and print as lines of JSON which partitions come and go, which messages "
         "are received and which offsets committed.",
     )
-    for flag, metavar, text in (
-        ("topic", "TOPIC", "the topic to consume"),
-        ("bootstrap-server", "HOST:PORT,...", "the brokers to connect to"),
-        ("group-id", "GROUP", "the group"),
-    ):
-        parser.add_argument(f"--{flag}", required=True, metavar=metavar, help=text)
+    add_consumer_flags(parser, "group")
     for flag, metavar, text in (
         ("group-remote-assignor", "NAME", "the broker's assignor, with the consumer protocol"),
         ("group-instance-id", "ID", "the id of a static member"),
@@ -62,11 +57,11 @@ def _parser() -> ToolParser:
         metavar="COUNT",
         help="consume this many messages; -1: until the process is ended",
     )
-    for flag, text in (
-        ("verbose", "print every message too"),
-        ("enable-autocommit", "commit now and then, and not after each poll"),
-    ):
-        parser.add_argument(f"--{flag}", action="store_true", help=text)
+    parser.add_argument(
+        "--enable-autocommit",
+        action="store_true",
+        help="commit now and then, and not after each poll",
+    )
     parser.add_argument(
         "--reset-policy",
         default="earliest",
@@ -79,11 +74,7 @@ def _parser() -> ToolParser:
         metavar="CLASS",
         help="the assignor, with the classic protocol",
     )
-    for flag, text in (
-        ("command-config", "a properties file with settings of the consumer"),
-        ("consumer.config", "deprecated: --command-config"),
-    ):
-        parser.add_argument(f"--{flag}", dest=flag.replace("-", "_"), metavar="FILE", help=text)
+    parser.add_argument("--consumer.config", metavar="FILE", help="deprecated: --command-config")
     return parser
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.cli.admin_settings import admin_settings
 from broker.cli.arguments import ToolParser, tool, tool_parser
-from broker.cli.clients.events import by_partition, tell_each
+from broker.cli.clients.events import add_consumer_flags, by_partition, tell_each
 from broker.cli.clients.settings import collect_settings
 from broker.server.clock import SystemClock
 from common.kafka.admin.client import AdminClient
@@ -41,12 +41,7 @@ def _parser() -> ToolParser:
         "Consume a topic in a share group, and print as lines of JSON which messages are received "
         "and which offsets acknowledged.",
     )
-    for flag, metavar, text in (
-        ("topic", "TOPIC", "the topic to consume"),
-        ("bootstrap-server", "HOST:PORT,...", "the brokers to connect to"),
-        ("group-id", "GROUP", "the share group"),
-    ):
-        parser.add_argument(f"--{flag}", required=True, metavar=metavar, help=text)
+    add_consumer_flags(parser, "share group")
     parser.add_argument(
         "--max-messages",
         type=int,
@@ -54,7 +49,6 @@ def _parser() -> ToolParser:
         metavar="COUNT",
         help="end after this many acknowledged messages; -1: until the process is ended",
     )
-    parser.add_argument("--verbose", action="store_true", help="print every message too")
     parser.add_argument(
         "--acknowledgement-mode",
         type=str.lower,
@@ -68,9 +62,6 @@ def _parser() -> ToolParser:
         default="",
         metavar="STRATEGY",
         help="where the group begins: earliest, latest or by_duration:PERIOD",
-    )
-    parser.add_argument(
-        "--command-config", metavar="FILE", help="a properties file with settings of the clients"
     )
     return parser
 

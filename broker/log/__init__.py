@@ -7,7 +7,7 @@ a clean stop and after any other stop), `log_start`, `segment` and `index/` (the
 `leader_epochs`, `producers/` (sequences and transactions), `flush`. `walk` iterates over a file.
 
 `cleaner/` compacts. `log_directories.LogDirectories` holds all partitions of a broker in its
-`log_directory`s; `moves` moves one to another directory. `checkpoints` and `meta_properties` are
+`log_directory`s, and moves one to another directory. `checkpoints` and `meta_properties` are
 the small files of a directory, `names` the names in it, `config` and `topic_settings` the settings
 of a topic.
 

@@ -19,8 +19,7 @@ from broker.quotas.client_quotas import (
     Holder,
     QuotaEntity,
 )
-from broker.quotas.rate import WINDOW_COUNT, WINDOW_MS, RateLimit
-from broker.quotas.token_bucket import TokenBucket
+from broker.quotas.rate import WINDOW_COUNT, WINDOW_MS, RateLimit, TokenBucket
 
 MAX_RATES = 10_000
 MAX_ACCOUNTS = 10_000

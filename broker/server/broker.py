@@ -57,7 +57,7 @@ from broker.server.replication.replica_fetchers import ReplicaFetchers
 from broker.server.replication.replicas import Replicas
 from broker.server.replication.throttles import Throttles
 from broker.server.settings.own_settings import DynamicSettings, OwnSettings
-from broker.server.share.admission import Admission
+from broker.server.share.acknowledging import Admission
 from broker.server.share.led_share_partition import LedParts
 from broker.server.share.share_metrics import ShareMetrics
 from broker.server.share.share_partitions import SharePartitions, ShareSettings, has_share_groups

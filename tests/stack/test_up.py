@@ -315,7 +315,7 @@ def test_a_laptop_that_sleeps_goes_on(millstream: Command) -> None:
     assert len(rest.get(f"{instance}/records").body) == 1
     for pid in running:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(11)
+    time.sleep(11)  # Not to wait for anything: so long the laptop sleeps, longer than a session.
     for pid in running:
         os.kill(pid, signal.SIGCONT)
     rest.post("/topics/t", {"records": [{"value": "Mg=="}]}, records_type("binary"))

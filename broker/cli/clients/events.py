@@ -7,12 +7,26 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from broker.cli.arguments import ToolFailed
+from broker.cli.arguments import ToolFailed, ToolParser
 from broker.cli.clients.library import check_received, error_text
 from broker.server.clock import Clock
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+
+def add_consumer_flags(parser: ToolParser, group: str) -> None:
+    """Add the flags that both verifiable consumers have; `group` is the kind of the group."""
+    for flag, metavar, text in (
+        ("topic", "TOPIC", "the topic to consume"),
+        ("bootstrap-server", "HOST:PORT,...", "the brokers to connect to"),
+        ("group-id", "GROUP", f"the {group}"),
+    ):
+        parser.add_argument(f"--{flag}", required=True, metavar=metavar, help=text)
+    parser.add_argument("--verbose", action="store_true", help="print every message too")
+    parser.add_argument(
+        "--command-config", metavar="FILE", help="a properties file with settings of the clients"
+    )
 
 
 class Events:
@@ -53,11 +67,6 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-if TYPE_CHECKING:
-    from confluent_kafka import Message
-
-    from broker.cli.clients.events import Events
-
 Received = dict[tuple[str, int], "list[Message]"]
 """Messages by topic and partition."""
 
@@ -80,7 +89,7 @@ def by_partition(messages: "Iterable[Message]", *, must_succeed: bool = False) -
     return received
 
 
-def tell_each(events: "Events", received: "Mapping[tuple[str, int], list[Message]]") -> None:
+def tell_each(events: Events, received: "Mapping[tuple[str, int], list[Message]]") -> None:
     """Tell of every message."""
     for (topic, partition), messages in received.items():
         for message in messages:

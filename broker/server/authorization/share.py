@@ -1,7 +1,7 @@
 """Share groups (KIP-932): membership, descriptions, offsets; records; and the share coordinator.
 
 ShareFetch and ShareAcknowledge need READ on the share group. The handlers look up READ on each
-topic themselves (`broker.server.share.admission`), for a share session has more topics than a
+topic themselves (`broker.server.share.acknowledging`), for a share session has more topics than a
 request names. Only brokers ask the share coordinator.
 """
 

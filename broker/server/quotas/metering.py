@@ -23,8 +23,7 @@ from functools import partial
 
 from broker.quotas.accounts import Account, Accounts, Metered
 from broker.quotas.client_quotas import QuotaEntity
-from broker.quotas.rate import RateLimit
-from broker.quotas.token_bucket import TokenBucket
+from broker.quotas.rate import RateLimit, TokenBucket
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import (
     NO_RESPONSE,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 from broker.quotas.accounts import Accounts
-from broker.quotas.token_bucket import TokenBucket
+from broker.quotas.rate import TokenBucket
 from broker.server.network.dispatch import Answer, Handler, RequestContext
 from broker.server.network.later import Steps
 from common.kafka.errors import ErrorCode

@@ -22,10 +22,9 @@ from broker.log.cleaner.schedule import measure
 from broker.log.cleaner.swap import begin_swap
 from broker.log.config import LogConfig
 from broker.log.index.transaction_index import AbortedTransaction
-from broker.log.log_directories import LogDirectories
+from broker.log.log_directories import LogDirectories, advance_move
 from broker.log.log_directory import DirectorySettings
 from broker.log.meta_properties import InconsistentLogDirectory
-from broker.log.moves import advance_move
 from broker.log.partition_log import PartitionLog
 from broker.model import TopicPartition
 from broker.records.batch import split_batches

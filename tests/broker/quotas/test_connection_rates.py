@@ -6,7 +6,7 @@ from broker.quotas import connection_rates
 from broker.quotas.accounts import Windows
 from broker.quotas.client_quotas import AddressQuotas, quota_entity
 from broker.quotas.connection_rates import ConnectionRates
-from broker.quotas.token_bucket import TokenBucket
+from broker.quotas.rate import TokenBucket
 
 NO_LIMIT = 2**31 - 1
 

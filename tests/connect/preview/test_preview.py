@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connect.client.preview_text import preview_text
+from connect.client.commands import preview_text
 from connect.definitions.concealing import Concealing
 from connect.herder.names import RefusalError
 from connect.preview import shown

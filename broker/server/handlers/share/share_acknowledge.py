@@ -7,8 +7,7 @@ available again. v2 adds the renewal of locks (KIP-1222).
 from broker.server.cluster.cluster_view import SAYS_WHO_LEADS, tell_leaders
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Steps
-from broker.server.share.acknowledging import Acknowledging, Results, batches_in
-from broker.server.share.admission import Admission
+from broker.server.share.acknowledging import Acknowledging, Admission, Results, batches_in
 from broker.server.share.share_partitions import SharePartitions
 from broker.share.session import FINAL_EPOCH, PartitionKey
 from common.kafka.protocol.messages.share_acknowledge import (

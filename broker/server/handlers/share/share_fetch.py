@@ -26,12 +26,13 @@ from broker.server.network.later import Later, Steps
 from broker.server.replication.parked_fetches import ParkedFetch, ParkedFetches
 from broker.server.share.acknowledging import (
     Acknowledging,
+    Admission,
     Batches,
     Results,
     batches_in,
+    denial,
     has_batches,
 )
-from broker.server.share.admission import Admission, denial
 from broker.server.share.led_share_partition import LedSharePartition, LedState
 from broker.server.share.log_slice import NO_RECORDS
 from broker.server.share.share_partitions import SharePartitions
