@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from common.http.accepting import listening_on
 from common.http.front import HTML, FrontPage, Link, Step, is_wanted, render, response_headers
+from common.http.small_server import Asked, SmallServer
 from common.http.small_server import Page as Answer
-from common.http.small_server import PageRequest, SmallServer
 from stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
 from stack.ports import CONNECT, PAGE, REGISTRY, REST_PROXY
 from stack.shown import READY, part_state
@@ -34,7 +34,7 @@ class Page:
     def close(self) -> None:
         self.server.stop()
 
-    def answer(self, asked: PageRequest) -> Answer | None:
+    def answer(self, asked: Asked) -> Answer | None:
         """Return the page at a path, None if there is none."""
         match asked.path:
             case "/":
@@ -49,7 +49,7 @@ class Page:
             case _:
                 return None
 
-    def _front(self, asked: PageRequest) -> Answer:
+    def _front(self, asked: Asked) -> Answer:
         state = self._state()
         if not is_wanted(asked.headers.get("accept")):
             return _json(200, self._shown(state))

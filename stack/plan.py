@@ -18,7 +18,7 @@ from stack.ports import (
     REGISTRY,
     REST_PROXY,
     holder,
-    ports_in_use,
+    taken,
     wanted_ports,
 )
 from stack.security import client_file, kcat_file
@@ -53,13 +53,13 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         ports = dict(zip(ports, others, strict=False))
     elif "--name" in options.given and not options.offset:
         # A second stack beside the first: the taken ports are replaced.
-        ports |= {name: next(others) for name in ports_in_use(ports)}
+        ports |= {name: next(others) for name in taken(ports)}
     else:
         refuse_taken(ports)
     numbers = range(1, options.brokers + 1)
     if not controllers:
         controllers = initial_controllers({number: next(others) for number in numbers})
-    for port in ports_in_use(_ports_of(controllers)).values():
+    for port in taken(_ports_of(controllers)).values():
         # The metadata log has the old port; the nodes look for each other at the new ones too.
         controllers = controllers.replace(f":{port}:", f":{next(others)}:")
     return {
@@ -126,7 +126,7 @@ def refuse_other_options(options: UpOptions, plan: Plan) -> None:
 def refuse_taken(ports: Mapping[str, int]) -> None:
     """Raise PlanError if one of the ports is in use, and name the process."""
     lines = []
-    for name, port in ports_in_use(ports).items():
+    for name, port in taken(ports).items():
         who = holder(port)
         lines.append(f"port {port} of {name} is taken{' by ' + who if who else ''}")
     if lines:

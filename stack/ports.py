@@ -32,7 +32,7 @@ def wanted_ports(parts: Sequence[str], brokers: int, offset: int) -> dict[str, i
     return wanted
 
 
-def ports_in_use(ports: Mapping[str, int]) -> dict[str, int]:
+def taken(ports: Mapping[str, int]) -> dict[str, int]:
     """Return the ports that are in use."""
     return {name: port for name, port in ports.items() if not is_free(port)}
 

@@ -178,20 +178,20 @@ def given_group(parser: ToolParser, flag: str | None, in_settings: str | None) -
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.first_positions import FirstPositions
-    from broker.cli.clients.library import make_consumer, raise_library_errors
+    from broker.cli.clients.library import make_consumer, told
 
     exclude_internal = settings.pop("exclude.internal.topics", "true").lower() != "false"
     consumer = make_consumer(settings)
     commits = settings.get("enable.auto.commit", "true").lower() != "false"
     positions = FirstPositions(settings["auto.offset.reset"] if commits else "")
-    with raise_library_errors():
+    with told():
         subscription = _Subscription(
             consumer, positions, options, exclude_internal=exclude_internal
         )
     count, status = 0, 0
     progress = Progress(prints_results=True)
     try:
-        with raise_library_errors():
+        with told():
             for message in subscription.messages() if options.max_messages != 0 else ():
                 count += 1
                 progress.tell(partial("{} records consumed".format, count))

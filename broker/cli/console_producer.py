@@ -152,7 +152,7 @@ def producer_settings(options: argparse.Namespace) -> dict[str, str]:
 
 def _publish(options: argparse.Namespace) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import make_producer, raise_library_errors
+    from broker.cli.clients.library import make_producer, told
     from broker.cli.clients.produced_topic import ProducedTopic
 
     properties = read_properties(options.reader_config) if options.reader_config else {}
@@ -164,7 +164,7 @@ def _publish(options: argparse.Namespace) -> int:
     topic = ProducedTopic(producer, options.topic, settings)
     publisher = _Publisher(producer, options.topic, topic, partitioner)
     # Delivery can fail as sending can: an idempotent producer asks for its id in the background.
-    with raise_library_errors():
+    with told():
         try:
             _send_lines(publisher, reader, is_sync=options.sync)
         except KeyboardInterrupt:

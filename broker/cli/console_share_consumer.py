@@ -108,13 +108,13 @@ def _settings(parser: ToolParser, options: argparse.Namespace) -> dict[str, str]
 
 def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: Formatter) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import make_share_consumer, raise_library_errors
+    from broker.cli.clients.library import make_share_consumer, told
 
     consumer = make_share_consumer(settings)
     run = _Run(consumer, options, formatter)
     status = 0
     try:
-        with raise_library_errors():
+        with told():
             run.consume()
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -124,7 +124,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str], formatter: F
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         sys.stdout.flush()
-        with raise_library_errors():
+        with told():
             # What was printed stays acknowledged; the rest is released.
             consumer.commit_sync(COMMIT_SECONDS)
             consumer.close()

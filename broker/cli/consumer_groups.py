@@ -21,7 +21,7 @@ from broker.cli.group_options import (
 )
 from broker.cli.group_tool import (
     INACTIVE,
-    choose,
+    chosen,
     existing_partitions,
     group_ids,
     named_partitions,
@@ -192,8 +192,8 @@ def regex_text(text: str) -> str:
 
 
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
-    states = choose(options.state, GROUP_STATES, "state")
-    types = choose(options.type, GROUP_TYPES, "type")
+    states = chosen(options.state, GROUP_STATES, "state")
+    types = chosen(options.type, GROUP_TYPES, "type")
     groups = list_consumer_groups(client, states, types)
     has_state, has_type = options.state is not None, options.type is not None
     if has_state or has_type:

@@ -149,7 +149,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 
 def _consume(options: argparse.Namespace, settings: dict[str, str]) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import last_statistics, make_consumer, raise_library_errors
+    from broker.cli.clients.library import last_statistics, make_consumer, told
 
     if not options.hide_header:
         print(DETAILED if options.show_detailed_stats else HEADING, flush=True)
@@ -157,7 +157,7 @@ def _consume(options: argparse.Namespace, settings: dict[str, str]) -> int:
     more: dict[str, Any] = {"stats_cb": statistics.append} if options.print_metrics else {}
     consumer = make_consumer(settings, more)
     try:
-        with raise_library_errors():
+        with told():
             _Run(consumer, options).consume()
             if options.print_metrics:
                 found = last_statistics(statistics, lambda: consumer.poll(POLL_SECONDS))

@@ -101,7 +101,7 @@ def _check(parser: ToolParser, options: argparse.Namespace) -> None:
 
 def _measure(options: argparse.Namespace) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import make_consumer, make_producer, raise_library_errors
+    from broker.cli.clients.library import make_consumer, make_producer, told
 
     own = collect_settings(options.command_config, [])
     own["bootstrap.servers"] = options.bootstrap_server
@@ -111,7 +111,7 @@ def _measure(options: argparse.Namespace) -> int:
     )
     try:
         producer = make_producer(own | {"linger.ms": "0", "acks": options.producer_acks})
-        with raise_library_errors():
+        with told():
             _make_topic(consumer, options)
             _assign_ends(consumer, options.topic)
             _print(_latencies(producer, consumer, options))

@@ -55,7 +55,7 @@ def warn(text: str | None) -> None:
 # The groups.
 
 
-def choose(text: str | None, known: Sequence[str], what: str) -> list[str]:
+def chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
     """Return the states or types in a list, compared without regard to case."""
     by_name = {one.lower(): one for one in known}
     names = [name.strip().lower() for name in text.split(",")] if text else []

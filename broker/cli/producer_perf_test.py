@@ -184,7 +184,7 @@ def _produce(
     options: argparse.Namespace, payloads: Iterator[bytes], settings: dict[str, str]
 ) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import last_statistics, make_producer, raise_library_errors
+    from broker.cli.clients.library import last_statistics, make_producer, told
     from broker.cli.clients.produced_topic import ProducedTopic
 
     statistics: list[str] = []
@@ -193,12 +193,12 @@ def _produce(
     topic = ProducedTopic(producer, options.topic, settings)
     run = _Run(producer, topic, options, is_transactional="transactional.id" in settings)
     try:
-        with raise_library_errors():
+        with told():
             run.produce(payloads)
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        with raise_library_errors():
+        with told():
             run.finish()
     if options.print_metrics:
         found = last_statistics(statistics, lambda: producer.poll(POLL_SECONDS))

@@ -39,7 +39,7 @@ from common.kafka.protocol.messages.fetch import PartitionData
 from common.process.ending import INTERRUPTED
 
 
-class ReplicaAnswer(NamedTuple):
+class Held(NamedTuple):
     """The answer of one replica about a partition; empty if it did not answer."""
 
     high_watermark: int = -1
@@ -64,9 +64,7 @@ class ReplicaComparison:
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.offsets = dict(offsets)
 
-    def compare(
-        self, partition: TopicPartition, held: Mapping[int, ReplicaAnswer]
-    ) -> Iterator[str]:
+    def compare(self, partition: TopicPartition, held: Mapping[int, Held]) -> Iterator[str]:
         """Compare one partition's replicas by broker id; yield a text for each difference.
 
         The comparison ends with the shortest replica. Raise ReplicasDiffer.
@@ -100,12 +98,12 @@ def lag_text(lag: Lag, partition_count: int) -> str:
     )
 
 
-def highest(held: Iterable[ReplicaAnswer]) -> int:
+def highest(held: Iterable[Held]) -> int:
     """Return the highest of some replicas' high watermarks."""
     return max((one.high_watermark for one in held), default=-1)
 
 
-def _headers(held: ReplicaAnswer) -> Iterator[BatchHeader]:
+def _headers(held: Held) -> Iterator[BatchHeader]:
     """Yield the headers of the complete batches below the high watermark."""
     for batch in split_batches(held.records):
         if batch.header.last_offset >= held.high_watermark:
@@ -238,15 +236,15 @@ class _Verification:
                 for broker_id in sorted(self._absent):
                     _tell(self._absence(broker_id))
 
-    def _fetch(self) -> dict[TopicPartition, dict[int, ReplicaAnswer]]:
-        held: dict[TopicPartition, dict[int, ReplicaAnswer]] = defaultdict(dict)
+    def _fetch(self) -> dict[TopicPartition, dict[int, Held]]:
+        held: dict[TopicPartition, dict[int, Held]] = defaultdict(dict)
         ids = list(self._hosts)
         for broker_id, answers in zip(ids, self._threads.map(self._ask, ids), strict=True):
             self._note(broker_id, is_absent=answers is None)
             if answers is None:
                 continue
             for partition in self._hosts[broker_id]:
-                held[partition][broker_id] = answers.get(partition, ReplicaAnswer())
+                held[partition][broker_id] = answers.get(partition, Held())
         return held
 
     def _note(self, broker_id: int, *, is_absent: bool) -> None:
@@ -268,7 +266,7 @@ class _Verification:
             f"broker {broker_id} could not be asked, not compared are its replicas of {named}{more}"
         )
 
-    def _ask(self, broker_id: int) -> Mapping[TopicPartition, ReplicaAnswer] | None:
+    def _ask(self, broker_id: int) -> Mapping[TopicPartition, Held] | None:
         """Fetch from one broker; return None if it does not answer."""
         offsets = {found: self._comparison.offsets[found] for found in self._hosts[broker_id]}
         try:
@@ -306,12 +304,12 @@ def _begin(
     return begin
 
 
-def _held(answer: PartitionData) -> ReplicaAnswer:
+def _held(answer: PartitionData) -> Held:
     """Return the records of an answer; none after an error, until a later round has some."""
     records = answer.records or b""
     # Received records are in memory; only records to send may be a region of a file.
     assert isinstance(records, bytes | bytearray | memoryview), type(records)
-    return ReplicaAnswer(answer.high_watermark, records)
+    return Held(answer.high_watermark, records)
 
 
 def _chosen_topics(client: AdminClient, pattern: str) -> Sequence[TopicDescription]:

@@ -41,9 +41,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     _check(parser, options)
     # Imported here so that an error in the arguments is reported before the library is loaded.
-    from broker.cli.clients.library import raise_library_errors
+    from broker.cli.clients.library import told
 
-    with raise_library_errors():
+    with told():
         return _consume(options)
 
 

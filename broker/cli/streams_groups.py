@@ -24,7 +24,7 @@ from broker.cli.group_tables import MISSING, NAME_WIDTH, columns, new_offset_lin
 from broker.cli.group_tool import (
     INACTIVE,
     all_described,
-    choose,
+    chosen,
     existing_partitions,
     group_ids,
     named_partitions,
@@ -281,7 +281,7 @@ def _listed(client: AdminClient, states: Iterable[str] = ()) -> list[GroupListin
 
 
 def _list(client: AdminClient, options: argparse.Namespace) -> int:
-    groups = _listed(client, choose(options.state, GROUP_STATES, "state"))
+    groups = _listed(client, chosen(options.state, GROUP_STATES, "state"))
     print_listing(groups, has_state=options.state is not None)
     return 0
 

@@ -101,13 +101,13 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
 def _consume(options: argparse.Namespace) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.events import Events, StopRequest
-    from broker.cli.clients.library import make_consumer, raise_library_errors
+    from broker.cli.clients.library import make_consumer, told
 
     stop = StopRequest()
     consumer = make_consumer(_settings(options))
     events = Events(SystemClock())
     try:
-        with raise_library_errors():
+        with told():
             _Run(consumer, options, events).consume(stop)
     finally:
         if stop.exit_status:

@@ -70,7 +70,7 @@ def _parser() -> ToolParser:
 def _produce(options: argparse.Namespace) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.events import Events, StopRequest
-    from broker.cli.clients.library import make_producer, raise_library_errors
+    from broker.cli.clients.library import make_producer, told
 
     settings = {
         "bootstrap.servers": options.bootstrap_server,
@@ -80,7 +80,7 @@ def _produce(options: argparse.Namespace) -> int:
     stop = StopRequest()
     producer = make_producer(settings)
     run = _Run(producer, options, Events(SystemClock()))
-    with raise_library_errors():
+    with told():
         run.produce(stop)
         run.finish()
     return stop.exit_status

@@ -69,7 +69,7 @@ def _parser() -> ToolParser:
 def _consume(options: argparse.Namespace) -> int:
     # Imported here so that an error in the arguments is reported before the library is loaded.
     from broker.cli.clients.events import Events, StopRequest
-    from broker.cli.clients.library import make_share_consumer, raise_library_errors
+    from broker.cli.clients.library import make_share_consumer, told
 
     settings = collect_settings(options.command_config, [])
     stop = StopRequest()
@@ -78,7 +78,7 @@ def _consume(options: argparse.Namespace) -> int:
     )
     events = Events(SystemClock())
     try:
-        with raise_library_errors():
+        with told():
             events.tell("startup_complete")
             if options.offset_reset_strategy:
                 _set_reset(options, settings)

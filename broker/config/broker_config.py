@@ -1,7 +1,8 @@
 """The settings of one node as typed values, from which the broker is built."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
 from urllib.parse import urlsplit
 
 from broker.config.internal_topics import InternalTopic, read_internal_topics
@@ -144,6 +145,23 @@ class BrokerConfig:
     """add.partitions.to.txn.retry.backoff.ms"""
     add_partitions_backoff_max_ms: int
     """add.partitions.to.txn.retry.backoff.max.ms"""
+
+    def on_ports(self, ports: Mapping[str, int]) -> Self:
+        """Return these settings with each listener on its port; on a free one if it has none."""
+
+        def moved(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
+            return tuple(each._replace(port=ports.get(each.name, 0)) for each in endpoints)
+
+        advertised = (
+            each._replace(port=0) if each.port == listener.port else each
+            for each, listener in zip(self.advertised_listeners, self.listeners, strict=True)
+        )
+        return replace(
+            self,
+            listeners=moved(self.listeners),
+            advertised_listeners=tuple(advertised),
+            controller_listeners=moved(self.controller_listeners),
+        )
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "BrokerConfig":

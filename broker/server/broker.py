@@ -49,7 +49,7 @@ from broker.server.peers import Peers
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
 from broker.server.replication.isr_requests import IsrRequests
-from broker.server.replication.log_bounds import FetcherParts
+from broker.server.replication.offsets_question import FetcherParts
 from broker.server.replication.parked_fetches import ParkedFetches
 from broker.server.replication.parked_writes import ParkedWrites
 from broker.server.replication.partitions import LedLogs, Partition, Partitions

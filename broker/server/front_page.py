@@ -8,7 +8,7 @@ from broker.raft.quorum_state import NO_NODE
 from broker.server.broker import Broker
 from broker.server.quorum.quorum import Quorum
 from common.http.site_guard import SiteGuard, guard_of
-from common.http.small_server import Page, PageRequest
+from common.http.small_server import Asked, Page
 
 _WHAT = (
     "A node of a cluster that speaks Kafka's protocol. Any Kafka client or tool connects to it, "
@@ -24,11 +24,7 @@ def own_site(config: BrokerConfig) -> SiteGuard:
 
 
 def front_page(
-    config: BrokerConfig,
-    quorum: Quorum,
-    broker: Broker | None,
-    asked: PageRequest,
-    why_not: str | None,
+    config: BrokerConfig, quorum: Quorum, broker: Broker | None, asked: Asked, why_not: str | None
 ) -> Page | None:
     """Return the page, with why the node is not ready; None if the client accepts no HTML."""
     from common.http.front import HTML, FrontPage, Step, is_wanted, render, response_headers

@@ -5,12 +5,11 @@ import contextlib
 import gc
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from broker.config.broker_config import BrokerConfig, Endpoint
+from broker.config.broker_config import BrokerConfig
 from broker.log.log_directories import LogDirectories
 from broker.log.log_directory import DirectorySettings
 from broker.log.meta_properties import InconsistentLogDirectory
@@ -24,7 +23,6 @@ from broker.server.apis import make_handler, make_holding_fetch
 from broker.server.broker import Broker
 from broker.server.clock import (
     Clock,
-    MovableClock,
     SteadyClock,
     SystemClock,
     monotonic_seconds,
@@ -51,7 +49,7 @@ from broker.server.replication.parked_fetches import answer_impatient
 from broker.server.settings.own_settings import DynamicSettings
 from broker.server.storage.cluster_id import find_cluster_id
 from broker.server.storage.recovery_progress import RecoveryProgress
-from common.http.small_server import Page, PageRequest, SmallServer, problem, text
+from common.http.small_server import Asked, Page, SmallServer, problem, text
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.wire import ZERO_UUID
 from common.process.tasks import spawn
@@ -84,18 +82,16 @@ class Node:
         *,
         cluster_id: str | None,
         controllers: tuple[InitialController, ...] = (),
-        movable_clock: MovableClock | None = None,
         testing: "Testing | None" = None,
     ) -> None:
-        """With `movable_clock` a test can move the time of clients, with `testing` arm faults."""
+        """With `testing` a test can arm faults, move the time of clients and restart the node."""
         self._config = config
         self._wanted_cluster_id = cluster_id
         self._initial_controllers = controllers
-        self._movable_clock = movable_clock
-        self._clock: Clock = movable_clock or SystemClock()
-        self._steady_clock = SteadyClock(movable_clock) if movable_clock else self._clock
         self._testing = testing
-        self._storage = testing.storage if testing else RealStorage(is_durable=not movable_clock)
+        self._clock: Clock = testing.clock if testing else SystemClock()
+        self._steady_clock = SteadyClock(self._clock) if testing else self._clock
+        self._storage = testing.storage if testing else RealStorage()
         self._http = SmallServer(
             self._page,
             site_guard=own_site(config),
@@ -104,7 +100,8 @@ class Node:
         )
         self._http_url = ""
         self._collector = Collector(monotonic_seconds)
-        self._is_ready = False
+        self.is_ready = False
+        """True if it serves."""
         self._state_changed = asyncio.Event()
         self._directories: LogDirectories | None = None
         self._quorum: Quorum | None = None
@@ -120,7 +117,7 @@ class Node:
         Raises OSError or KafkaError when the node cannot start.
         """
         self._open_parts(stop)
-        if self._movable_clock is None:  # Else what it spares would outlive a restart.
+        if self._testing is None:  # Else what it spares would outlive a restart.
             self._collector.start()
         self._start_http()
         await self._begin(stop)
@@ -131,9 +128,8 @@ class Node:
         directories = self._directories = self._open_directories()
         quorum = self._quorum = self._open_quorum(directories, loop)
         quorum.on_fatal = stop.fail
-        if self._movable_clock is not None:
-            self._movable_clock.on_moved = quorum.on_moved_time
         if self._testing is not None:
+            self._testing.clock.on_moved = quorum.on_moved_time
             self._testing.watch_controller(quorum)
         if self._config.is_broker:
             self._broker = self._make_broker(quorum, directories, loop)
@@ -150,7 +146,7 @@ class Node:
         self._register_controller(quorum, asyncio.get_running_loop())
         if self._broker is not None:
             await self._join(self._broker, stop)
-        self._is_ready = not stop.event.is_set()
+        self.is_ready = not stop.event.is_set()
 
     def _follow_settings(self, quorum: Quorum) -> None:
         """Take the certificates of the dynamic settings, as a broker does with all of them."""
@@ -304,7 +300,7 @@ class Node:
 
     async def stop(self) -> None:
         """Leave the cluster, stop serving, then close the logs cleanly."""
-        self._is_ready = False
+        self.is_ready = False
         self._collector.stop()
         async with self._changing:
             if self._broker is not None:
@@ -333,8 +329,8 @@ class Node:
         async with self._changing:
             if stop.event.is_set():
                 return
-            self._is_ready = False
-            self._config = self._same_ports(new_ports)
+            self.is_ready = False
+            self._config = self._same_ports(new_ports=new_ports)
             if self._broker is not None:
                 self._broker.lifecycle.end()
             await self._close_parts(is_clean=is_clean)
@@ -350,21 +346,12 @@ class Node:
             if self._tasks is not None:
                 self.start_background(self._tasks)
 
-    def _same_ports(self, new_ports: bool) -> BrokerConfig:
+    def _same_ports(self, *, new_ports: bool) -> BrokerConfig:
         """Return the settings with the ports that were chosen, those of clients unless new."""
-        config, ports = self._config, dict(self._quorum.controller_ports if self._quorum else {})
+        ports = {} if self._quorum is None else dict(self._quorum.controller_ports)
         if self._broker is not None and not new_ports:
             ports |= self._broker.listeners.ports
-        advertised = (
-            each._replace(port=0) if each.port == listener.port else each
-            for each, listener in zip(config.advertised_listeners, config.listeners, strict=True)
-        )
-        return replace(
-            config,
-            listeners=_on_ports(config.listeners, ports),
-            advertised_listeners=tuple(advertised),
-            controller_listeners=_on_ports(config.controller_listeners, ports),
-        )
+        return self._config.on_ports(ports)
 
     @property
     def is_alone(self) -> bool:
@@ -425,6 +412,12 @@ class Node:
                         await self._state_changed.wait()
                     return
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The address of each listener for clients, by its name."""
+        advertised = () if self._broker is None else self._broker.listeners.advertised()
+        return {name: f"{host}:{port}" for name, host, port in advertised}
+
     def ready_line(self) -> str:
         """Return the line that says that this node is ready, and its address for clients."""
         config = self._config
@@ -434,7 +427,7 @@ class Node:
         endpoint = config.controller_listeners[0]
         return f"millstream controller {config.node_id} ready on {endpoint.host}:{endpoint.port}"
 
-    def _page(self, asked: PageRequest) -> Page | None:
+    def _page(self, asked: Asked) -> Page | None:
         match asked.path:
             case "/":
                 return self._front_page(asked)
@@ -452,7 +445,7 @@ class Node:
         return text("ready\n") if why_not is None else problem(503, why_not)
 
     def _why_not_ready(self) -> str | None:
-        if not self._is_ready or self._quorum is None:
+        if not self.is_ready or self._quorum is None:
             return "Starting or stopping"
         if self._broker is None:
             return "No controller is elected" if self._quorum.leader_id == NO_NODE else None
@@ -465,14 +458,10 @@ class Node:
         body = prometheus_text(self._broker, self._quorum)
         return Page(200, "text/plain; version=0.0.4; charset=utf-8", body)
 
-    def _front_page(self, asked: PageRequest) -> Page | None:
+    def _front_page(self, asked: Asked) -> Page | None:
         if self._quorum is None:
             return None
         return front_page(self._config, self._quorum, self._broker, asked, self._why_not_ready())
-
-
-def _on_ports(endpoints: tuple[Endpoint, ...], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
-    return tuple(each._replace(port=ports.get(each.name, 0)) for each in endpoints)
 
 
 class Stop:

@@ -5,10 +5,10 @@ import logging
 import os
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.config.broker_config import BrokerConfig
-from broker.server.clock import SystemClock
 from broker.server.node import Node, Stop
 from broker.server.quorum.initial_controllers import InitialController
 
@@ -41,6 +41,8 @@ async def run(
         loop.add_reader(sys.stdin.fileno(), _on_stdin, stop.event)
     testing = _testing(config) if is_testing else None
     node = Node(config, cluster_id=cluster_id, controllers=controllers, testing=testing)
+    if testing is not None:
+        testing.state.node, testing.state.restart = node, partial(node.restart, stop)
     await node.open(stop)
     async with asyncio.TaskGroup() as tasks:
         node.start_background(tasks)
@@ -55,7 +57,7 @@ def _testing(config: BrokerConfig) -> "Testing":
     """Return what only a node under test has; no other node loads it."""
     from broker.server.testing.testing import Testing
 
-    return Testing(config, SystemClock())
+    return Testing(config)
 
 
 async def _stop_in_time(node: Node, failure: str | None) -> None:

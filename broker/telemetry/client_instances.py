@@ -13,7 +13,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from broker.telemetry.subscriptions import RequestedMetrics, Subscription, requested_metrics
+from broker.telemetry.subscriptions import Subscription, Wanted, wanted_of
 from common.kafka.errors import ErrorCode, KafkaError
 
 MAX_INSTANCES: Final = 16_384
@@ -33,7 +33,7 @@ class ClientInstance:
 
     instance_id: bytes
     attributes: Mapping[str, str]
-    wanted: RequestedMetrics
+    wanted: Wanted
     subscription_id: int
     version: int
     """The version of the subscriptions from which `wanted` was computed."""
@@ -103,7 +103,7 @@ class ClientInstances:
         return instance
 
     def _make(self, instance_id: bytes, attributes: Mapping[str, str]) -> ClientInstance:
-        wanted = requested_metrics(self._subscriptions, attributes)
+        wanted = wanted_of(self._subscriptions, attributes)
         text = f"{wanted.metrics}{wanted.interval_ms}".encode()
         subscription_id = int.from_bytes(
             crc32c(text + instance_id).to_bytes(4, "big"), "big", signed=True

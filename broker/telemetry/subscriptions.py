@@ -49,7 +49,7 @@ def read_subscription(settings: Mapping[str, str]) -> Subscription | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedMetrics:
+class Wanted:
     """What one client shall push: prefixes of names, and how often."""
 
     metrics: tuple[str, ...] = ()
@@ -60,9 +60,7 @@ class RequestedMetrics:
         return self.metrics == (ALL_METRICS,) or name.startswith(self.metrics)
 
 
-def requested_metrics(
-    subscriptions: Iterable[Subscription], attributes: Mapping[str, str]
-) -> RequestedMetrics:
+def wanted_of(subscriptions: Iterable[Subscription], attributes: Mapping[str, str]) -> Wanted:
     """Return the union of the metrics of all subscriptions that match, at the lowest interval."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_INTERVAL_MS
@@ -71,4 +69,4 @@ def requested_metrics(
             metrics |= subscription.metrics
             interval_ms = min(interval_ms, subscription.interval_ms)
     names = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
-    return RequestedMetrics(names, interval_ms)
+    return Wanted(names, interval_ms)

@@ -42,7 +42,7 @@ class Page(NamedTuple):
     headers: Mapping[str, str] = _NO_HEADERS
 
 
-class PageRequest(NamedTuple):
+class Asked(NamedTuple):
     """A request for a page: its path without a query, and its headers by names in lower case."""
 
     path: str
@@ -57,10 +57,10 @@ class PageRequest(NamedTuple):
         return self.headers.get("host", "")
 
 
-MakePage = Callable[[PageRequest], Page | None]
+MakePage = Callable[[Asked], Page | None]
 """Returns a page; None if there is none at this path, or none for this client."""
 LaterPage = Coroutine[None, None, Page]
-Change = Callable[[PageRequest], Page | LaterPage | None]
+Change = Callable[[Asked], Page | LaterPage | None]
 """Answers any method; None if there is nothing at this path."""
 
 
@@ -123,7 +123,7 @@ class SmallServer:
     ) -> Page | LaterPage:
         """Return the page that a request asks for, or an error page. Names are in lower case."""
         path, _, query = target.partition("?")
-        asked = PageRequest(path, dict(headers), method, query, body)
+        asked = Asked(path, dict(headers), method, query, body)
         if method not in READING and self._changes is None:
             return problem(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
         if refusal := unreadable(target, headers):
@@ -146,7 +146,7 @@ class SmallServer:
         made = self._make_page(asked) if method in READING else None
         return made or problem(refusal.status, refusal.detail)
 
-    def _page(self, asked: PageRequest) -> Page:
+    def _page(self, asked: Asked) -> Page:
         if asked.method not in READING:
             return problem(405, "Only GET and HEAD.", {"Allow": "GET, HEAD"})
         return self._make_page(asked) or problem(404, "There is no such page.")

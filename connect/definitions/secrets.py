@@ -73,7 +73,7 @@ _TOLD: Final = ("name", "group", "documentation", "display_name", "default_value
 """What of a setting's definition may hold the name of a transformation, or what a plugin says."""
 
 
-def hide_secrets(plugins: Plugins, config: Config) -> dict[str, str | None]:
+def shown(plugins: Plugins, config: Config) -> dict[str, str | None]:
     """Give a configuration as anybody may see it."""
     secret = _secret_names(plugins, config)
     return {
@@ -82,7 +82,7 @@ def hide_secrets(plugins: Plugins, config: Config) -> dict[str, str | None]:
     }
 
 
-def restore_secrets(plugins: Plugins, before: Config, config: Config) -> dict[str, str | None]:
+def kept(plugins: Plugins, before: Config, config: Config) -> dict[str, str | None]:
     """Give a configuration with the secrets there were where it only shows them.
 
     Raises RefusalError when it says another address than before.
@@ -105,9 +105,9 @@ def patched(plugins: Plugins, before: Config, config: Config, patch: Config) -> 
 
     Raises RefusalError when the patch changes an address and not the secrets that go there.
     """
-    seen = hide_secrets(plugins, before)
+    seen = shown(plugins, before)
     told = {name: value if name in patch else seen[name] for name, value in config.items()}
-    return restore_secrets(plugins, before, told)
+    return kept(plugins, before, told)
 
 
 def values(plugins: Plugins, config: Config) -> set[str]:

@@ -76,7 +76,7 @@ class Connectors:
 
     async def show_config(self, request: web.Request) -> web.Response:
         config = requests.connector_config(self._desk.herder, _name(request))
-        return answer(secrets.hide_secrets(self._desk.plugins, config))
+        return answer(secrets.shown(self._desk.plugins, config))
 
     async def show_status(self, request: web.Request) -> web.Response:
         return answer(self._desk.status(_name(request)))
@@ -99,7 +99,7 @@ class Connectors:
         plugins = self._desk.plugins
         concealing = Concealing(dict.fromkeys(secrets.values(plugins, of_connector), HIDDEN))
         shown = [
-            (config, concealing.all(secrets.hide_secrets(plugins, {**config, **of_class})))
+            (config, concealing.all(secrets.shown(plugins, {**config, **of_class})))
             for config in herder.config.task_configs(name)
         ]
         return [{key: seen.get(key) for key in config} for config, seen in shown]
@@ -125,7 +125,7 @@ class Connectors:
         name = _name(request)
         config = requests.named_config(name, config_of(await object_body(request)))
         before = self._desk.herder.config.connector_configs.get(name, {})
-        config = secrets.restore_secrets(self._desk.plugins, before, config)
+        config = secrets.kept(self._desk.plugins, before, config)
         await self._desk.require_valid(config)
         return await self._put(request, name, config, None, may_replace=True)
 

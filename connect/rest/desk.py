@@ -63,7 +63,7 @@ class Desk:
 
     def info(self, name: str) -> dict[str, Any]:
         config = requests.connector_config(self.herder, name)
-        shown = secrets.hide_secrets(self.plugins, config)
+        shown = secrets.shown(self.plugins, config)
         return requests.info_body(self.herder, name, shown, self.kind(name))
 
     def status(self, name: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class ConnectorPlugins:
         config = await _config(request)
         config.setdefault(CLASS, request.match_info["plugin"])
         before = self._desk.herder.config.connector_configs.get(config.get("name") or "", {})
-        config = secrets.restore_secrets(self._desk.plugins, before, config)
+        config = secrets.kept(self._desk.plugins, before, config)
         await self._desk.require_valid(config)
         return answer(await self._previews.preview(config))
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from millstream.testing.block import Block
+from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.faults import Faults
 from millstream.testing.looking import Looks
 from millstream.testing.node_process import NodeProcess, settings_text
@@ -114,6 +115,11 @@ class LocalBroker(Looks, Block):
         """The calls that clients have made."""
         return self._started().requests
 
+    @property
+    def clock(self) -> BrokerClock:
+        """The broker's time, which a test can move: `clock.advance(hours=2)`."""
+        return self._started().clock
+
     # --- actions ---
 
     def create_topic(
@@ -154,6 +160,25 @@ class LocalBroker(Looks, Block):
         """Kill the broker (SIGKILL) like a crash; `start()` restarts it."""
         if self._node is not None:
             self._node.kill()
+
+    def snapshot(self) -> None:
+        """Keep the broker's topics, groups, settings and time for `restore`.
+
+        All clients are disconnected, and connect again.
+        """
+        self._started().snapshot()
+
+    def restore(self, *, new_port: bool = False) -> None:
+        """Bring the broker back to its snapshot; a broker that has ended is started for it.
+
+        Faults end, and all clients are disconnected. With `new_port` the broker has another
+        address, so that clients which an earlier test has left do not come back.
+        """
+        node = self._started()
+        if not node.is_running:
+            node.kill()  # The process may have died by itself: release what is left of it.
+            self.start()
+        self._port = node.restore(new_port=new_port)
 
     def pause(self) -> None:
         """Freeze the broker (SIGSTOP)."""

@@ -24,6 +24,7 @@ from millstream.processes.cluster_layout import (
     replication_settings,
 )
 from millstream.testing.block import Block
+from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.broker_control import BrokerControl
 from millstream.testing.faults import Faults
 from millstream.testing.links import Links
@@ -93,12 +94,18 @@ class LocalCluster(Looks, Block):
         self._leaders: dict[int, _LeaderLog] = {}
         self.faults = Faults(self._controls)
         """What every running broker does to the calls of its clients."""
+        self.clock = BrokerClock(self._node_controls)
+        """The time of clients, at all nodes that run."""
         self.requests = Requests(self._controls)
         """The calls that clients have made, at all running brokers."""
 
     def _controls(self) -> list[BrokerControl]:
         assert self._is_testing, "the cluster was made with is_testing=False"
         return [self._nodes[each].control for each in self.broker_ids if self._runs(each)]
+
+    def _node_controls(self) -> list[BrokerControl]:
+        assert self._is_testing, "the cluster was made with is_testing=False"
+        return [self._nodes[each].control for each in self.node_ids if self._runs(each)]
 
     def check(self) -> None:
         """Raise UnusedFaultError if a fault has hit nothing."""

@@ -18,6 +18,7 @@ from typing import IO
 
 from millstream.launch import program_command, program_environment
 from millstream.processes.forked_process import BROKERS, CAN_FORK, ForkedProcess
+from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.broker_control import BrokerControl
 from millstream.testing.faults import Faults
 from millstream.testing.requests import Requests
@@ -63,6 +64,7 @@ class NodeProcess:
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
         self._waker: subprocess.Popen[bytes] | None = None
+        self._http_url = ""
         self.is_testing = is_testing
         self._has_ended = False
         self.control = BrokerControl(lambda: self.http_url)
@@ -70,6 +72,8 @@ class NodeProcess:
         """The faults of this node; all end when it does."""
         self.requests = Requests(lambda: [self._tested()])
         """The calls of clients since the node was started."""
+        self.clock = BrokerClock(lambda: [self._tested()])
+        """The time of clients."""
 
     def _tested(self) -> BrokerControl:
         assert self.is_testing, "the node was made with is_testing=False"
@@ -107,9 +111,11 @@ class NodeProcess:
     @property
     def http_url(self) -> str:
         """The address of the node's health and metrics pages."""
-        found = _HTTP.findall(self.log())
-        assert found, "the node is not started"
-        return str(found[-1])
+        if not self._http_url:
+            found = _HTTP.findall(self.log())
+            assert found, "the node is not started"
+            self._http_url = str(found[-1])
+        return self._http_url
 
     def log(self) -> str:
         """Return the log messages so far."""
@@ -125,6 +131,7 @@ class NodeProcess:
         """Start the node, without waiting until it is ready."""
         assert self._process is None, "the node is running"
         self._has_ended = False
+        self._http_url = ""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.log_file.open("a")
         environment = _environment(self._cluster) | self._own_environment
@@ -157,6 +164,26 @@ class NodeProcess:
         except BaseException:
             self.kill()
             raise
+
+    def snapshot(self) -> None:
+        """Keep the node's state for `restore`; it closes all connections."""
+        self._tested().call("POST", "/snapshot", seconds=READY_TIMEOUT_SECONDS)
+
+    def restore(self, *, new_port: bool = False) -> int:
+        """Bring the node back to its snapshot, and return its port; its faults end.
+
+        It closes all connections; with `new_port` old clients do not find it again.
+        """
+        if self.is_paused:
+            self.resume()
+        control = self._tested()
+        control.end_run(can_ask=True)
+        body = {"new_ports": new_port}
+        assert self.http_url, "it is in the log, which begins anew"
+        os.truncate(self.log_file, 0)  # The node appends to it.
+        answer = control.call("POST", "/restore", body=body, seconds=READY_TIMEOUT_SECONDS)
+        address: str = next(iter(answer["listeners"].values()))
+        return int(address.rpartition(":")[2])
 
     def send_stop(self) -> None:
         """Send SIGTERM, without waiting for the end; `stop` waits."""

@@ -1,12 +1,15 @@
-"""The pytest fixtures: new brokers and other servers for every test.
+"""The pytest fixtures: brokers and other servers for tests.
 
-`kafka_broker` and `kafka_cluster` start brokers. `schema_registry`, `rest_proxy` and
-`connect_worker` use the test's `kafka_broker`; `kafka_stack` starts all of these servers.
-`session_kafka_broker` and `session_kafka_cluster` are started once for all tests, which share their
-topics.
+`kafka_broker` is a clean broker for each test: one process for all tests of a run (of each worker,
+with pytest-xdist), which is brought back to its first state, on a new port, in a few milliseconds.
+`kafka_cluster` is a new cluster. `schema_registry`, `rest_proxy` and `connect_worker` use the
+test's `kafka_broker`; `kafka_stack` starts all of these servers. `session_kafka_broker` and
+`session_kafka_cluster` are started once for all tests, which share their topics. Those with
+`async_` before their names have the same calls for `await`, with any plugin that runs coroutines.
 
-If a test fails, pytest shows the logs of its servers. The plugin is active when the distribution is
-installed; no import is needed.
+`--kafka=apache` runs the tests that use `kafka_broker` against Apache Kafka (`apache_kafka`), and
+skips what only Millstream has. If a test fails, pytest shows the logs of its servers. The plugin is
+active when the distribution is installed; no import is needed.
 """
 
 from collections.abc import Generator, Iterator
@@ -14,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from millstream.testing.apache_kafka import ApacheBroker, OnlyMillstreamError, kafka_libraries
+from millstream.testing.asynchronous import Awaitable
+from millstream.testing.clean_broker import CleanBroker
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
 from millstream.testing.local_program import (
@@ -24,38 +30,89 @@ from millstream.testing.local_program import (
 )
 from millstream.testing.local_stack import LocalStack
 
+APACHE, MILLSTREAM = "apache", "millstream"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--kafka`."""
+    parser.getgroup("kafka").addoption(
+        "--kafka",
+        choices=(MILLSTREAM, APACHE),
+        default=MILLSTREAM,
+        help="which Kafka `kafka_broker` is; for apache, MILLSTREAM_KAFKA_LIBS has its jars",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Raise UsageError if Apache Kafka is wanted and not there."""
+    if config.getoption("--kafka") == APACHE:
+        try:
+            kafka_libraries()
+        except LookupError as error:
+            raise pytest.UsageError(f"--kafka=apache: {error}") from None
+
+
+# --- brokers ---
+
+
+@pytest.fixture(scope="session")
+def _clean_broker() -> Iterator[CleanBroker]:
+    """The process behind `kafka_broker`; it starts for the first test that wants one."""
+    with CleanBroker() as clean:
+        yield clean
+
 
 @pytest.fixture
-def kafka_broker() -> Iterator[LocalBroker]:
-    """A real broker on a free port, in a temporary folder, stopped after the test."""
-    with LocalBroker() as broker:
-        yield broker
+def kafka_broker(
+    request: pytest.FixtureRequest, _clean_broker: CleanBroker
+) -> Iterator[LocalBroker | ApacheBroker]:
+    """A clean broker on a port that no test before had; a fault that hit nothing fails the test."""
+    if request.config.getoption("--kafka") == APACHE:
+        with ApacheBroker() as apache:
+            yield apache
+        return
+    broker = _clean_broker.next()
+    yield broker
+    _clean_broker.end()
 
 
 @pytest.fixture
-def kafka_cluster() -> Iterator[LocalCluster]:
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A real cluster of three nodes, each broker and controller, stopped after the test."""
+    _only_millstream(request)
     with LocalCluster() as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def session_kafka_broker() -> Iterator[LocalBroker]:
+def session_kafka_broker(
+    request: pytest.FixtureRequest,
+) -> Iterator[LocalBroker | ApacheBroker]:
     """A real broker for all tests of the run (of each worker, with pytest-xdist)."""
-    with LocalBroker() as broker:
+    is_apache = request.config.getoption("--kafka") == APACHE
+    with ApacheBroker() if is_apache else LocalBroker() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def session_kafka_cluster() -> Iterator[LocalCluster]:
+def session_kafka_cluster(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """A real cluster of three nodes for all tests of the run (of each worker)."""
+    _only_millstream(request)
     with LocalCluster() as cluster:
         yield cluster
+
+
+def _only_millstream(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--kafka") == APACHE:
+        pytest.skip(f"{request.fixturename} is made of Millstream: --kafka=apache has one broker")
+
+
+# --- the other servers ---
 
 
 @pytest.fixture
 def schema_registry(kafka_broker: LocalBroker) -> Iterator[LocalRegistry]:
-    """A schema registry on the test's `kafka_broker`."""
+    """A schema registry on the test's `kafka_broker`, which decodes records with its schemas."""
     with LocalRegistry(kafka_broker.bootstrap_servers) as registry:
         kafka_broker.registry_url = registry.url
         yield registry
@@ -80,10 +137,53 @@ def connect_worker(
 
 
 @pytest.fixture
-def kafka_stack() -> Iterator[LocalStack]:
+def kafka_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
     """A whole stack: a broker, a schema registry, a REST proxy and a Connect worker."""
+    _only_millstream(request)
     with LocalStack() as stack:
         yield stack
+
+
+# --- for coroutines ---
+
+
+@pytest.fixture
+def async_kafka_broker(kafka_broker: LocalBroker) -> Any:
+    """The test's `kafka_broker`, whose calls are awaited: `await broker.create_topic("orders")`."""
+    return Awaitable(kafka_broker)
+
+
+@pytest.fixture
+def async_kafka_cluster(kafka_cluster: LocalCluster) -> Any:
+    """The test's `kafka_cluster`, whose calls are awaited."""
+    return Awaitable(kafka_cluster)
+
+
+@pytest.fixture
+def async_kafka_stack(kafka_stack: LocalStack) -> Any:
+    """The test's `kafka_stack`, whose calls are awaited."""
+    return Awaitable(kafka_stack)
+
+
+# --- reports ---
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """Skip a test that uses what Apache Kafka does not have."""
+    try:
+        return (yield)
+    except OnlyMillstreamError as error:
+        pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+    """Skip a test whose fixture uses what Apache Kafka does not have."""
+    try:
+        return (yield)
+    except OnlyMillstreamError as error:
+        pytest.skip(str(error))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -94,14 +194,21 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
-            if isinstance(value, LocalBroker):
-                report.sections.append((f"log of {name}", value.log_tail()))
-            if isinstance(value, LocalProgram):
-                report.sections.append((f"log of {name}", value.log_tail()))
-            if isinstance(value, LocalStack):
-                for part, tail in value.logs().items():
-                    report.sections.append((f"log of {name}, {part}", tail))
-            if isinstance(value, LocalCluster):
-                for node_id, tail in value.logs().items():
-                    report.sections.append((f"log of {name}, node {node_id}", tail))
+            report.sections += [
+                (f"log of {name}{part}", tail)
+                for part, tail in _logs(value.wrapped if isinstance(value, Awaitable) else value)
+            ]
     return report
+
+
+def _logs(value: object) -> list[tuple[str, str]]:
+    """Return the logs of a fixture, each with the name of the part."""
+    match value:
+        case LocalBroker() | ApacheBroker() | LocalProgram():
+            return [("", value.log_tail())]
+        case LocalStack():
+            return [(f", {part}", tail) for part, tail in value.logs().items()]
+        case LocalCluster():
+            return [(f", node {node_id}", tail) for node_id, tail in value.logs().items()]
+        case _:
+            return []

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 TIMEOUT_SECONDS = 30.0
-_ADMIN_SETTINGS = {
+ADMIN_SETTINGS = {
     "topic.metadata.refresh.interval.ms": 5_000,
     "enable.sparse.connections": False,
 }
@@ -28,12 +28,12 @@ def create_topic(
     from confluent_kafka.admin import AdminClient, NewTopic
 
     quiet = {**client_settings, "log_level": 2}
-    admin = AdminClient({**_ADMIN_SETTINGS, **quiet})
+    admin = AdminClient({**ADMIN_SETTINGS, **quiet})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
     for address in client_settings["bootstrap.servers"].split(","):
         # One client for each broker: a broker may know the topic later than another one.
-        each = AdminClient({**_ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
+        each = AdminClient({**ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
         _wait(each, name, partitions)
 
 

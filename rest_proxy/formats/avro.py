@@ -25,7 +25,7 @@ from rest_proxy.formats.avro_values import (
     json_of,
     of_type,
 )
-from rest_proxy.formats.plain import excerpt
+from rest_proxy.formats.plain import shown
 
 Schema = Any
 _NAMED: Final = ("record", "error", "enum", "fixed")
@@ -171,7 +171,7 @@ class AvroCodec:
             except FormatError as error:
                 reasons.append(str(error))
         names = ", ".join(self._name(branch) for branch in branches)
-        detail = reasons[0] if tagged is not None else f"{where}: {excerpt(data)} fits none"
+        detail = reasons[0] if tagged is not None else f"{where}: {shown(data)} fits none"
         raise FormatError(f"{detail}; the union is of {names}")
 
     def _branch(self, branch: Schema, data: Any, where: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from rest_proxy.formats import FormatError
-from rest_proxy.formats.plain import excerpt
+from rest_proxy.formats.plain import shown
 
 _INT: Final = (-(1 << 31), (1 << 31) - 1)
 _LONG: Final = (-(1 << 63), (1 << 63) - 1)
@@ -13,7 +13,7 @@ _NOT_FINITE: Final = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 def of_type(kind: type, data: Any, what: str, where: str) -> Any:
     if not isinstance(data, kind):
-        raise FormatError(f"{where} has to be {what}, not {excerpt(data)}")
+        raise FormatError(f"{where} has to be {what}, not {shown(data)}")
     return data
 
 
@@ -21,15 +21,15 @@ def _bytes(data: Any, where: str) -> bytes:
     try:
         return bytes(of_type(str, data, "a text that stands for bytes", where).encode("latin-1"))
     except UnicodeEncodeError:
-        raise FormatError(f"{where}: {excerpt(data)} has characters that are no bytes") from None
+        raise FormatError(f"{where}: {shown(data)} has characters that are no bytes") from None
 
 
 def _whole(bounds: tuple[int, int], name: str) -> Callable[[Any, str], int]:
     def read(data: Any, where: str) -> int:
         if isinstance(data, bool) or not isinstance(data, int):
-            raise FormatError(f"{where} has to be {name}, not {excerpt(data)}")
+            raise FormatError(f"{where} has to be {name}, not {shown(data)}")
         if not bounds[0] <= data <= bounds[1]:
-            raise FormatError(f"{where}: {excerpt(data)} is beyond {name}")
+            raise FormatError(f"{where}: {shown(data)} is beyond {name}")
         return data
 
     return read
@@ -39,11 +39,11 @@ def _floating(data: Any, where: str) -> float:
     if isinstance(data, str) and data in _NOT_FINITE:
         return float(_NOT_FINITE[data])
     if isinstance(data, bool) or not isinstance(data, int | float):
-        raise FormatError(f"{where} has to be a number, not {excerpt(data)}")
+        raise FormatError(f"{where} has to be a number, not {shown(data)}")
     try:
         return float(data)
     except OverflowError:
-        raise FormatError(f"{where}: {excerpt(data)} is too large") from None
+        raise FormatError(f"{where}: {shown(data)} is too large") from None
 
 
 def _text(data: Any, where: str) -> str:
@@ -57,7 +57,7 @@ def _text(data: Any, where: str) -> str:
 
 def _null(data: Any, where: str) -> None:
     if data is not None:
-        raise FormatError(f"{where} has to be null, not {excerpt(data)}")
+        raise FormatError(f"{where} has to be null, not {shown(data)}")
 
 
 PRIMITIVES: Final[dict[str, Callable[[Any, str], Any]]] = {
@@ -95,7 +95,7 @@ def is_of(kind: str, value: Any) -> bool:
 def enum_symbol(schema: Mapping[str, Any], data: Any, where: str) -> str:
     """Return a symbol; raises FormatError."""
     if data not in schema["symbols"]:
-        raise FormatError(f"{where}: {excerpt(data)} is no symbol of the enum")
+        raise FormatError(f"{where}: {shown(data)} is no symbol of the enum")
     return str(data)
 
 

@@ -26,14 +26,14 @@ def decode_plain(kind: Format, data: bytes | None) -> Any:
 def from_base64(data: Any) -> bytes:
     """Return the bytes of a text in base64; raises FormatError."""
     if not isinstance(data, str):
-        raise FormatError(f"binary data has to be a text in base64, not {excerpt(data)}")
+        raise FormatError(f"binary data has to be a text in base64, not {shown(data)}")
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise FormatError(f"{excerpt(data)} is no base64: {error}") from None
+        raise FormatError(f"{shown(data)} is no base64: {error}") from None
 
 
-def excerpt(data: Any) -> str:
+def shown(data: Any) -> str:
     """Return data for a message, shortened if it is long."""
     try:
         text = json.dumps(data)
@@ -55,7 +55,7 @@ def _to_json(data: Any) -> bytes | None:
 
 def _to_string(data: Any) -> bytes:
     if not isinstance(data, str):
-        raise FormatError(f"string data has to be a text, not {excerpt(data)}")
+        raise FormatError(f"string data has to be a text, not {shown(data)}")
     try:
         return data.encode()
     except UnicodeEncodeError:

@@ -18,7 +18,7 @@ from rest_proxy.refusals import (
     bad_consumer_setting,
     bad_payload,
 )
-from rest_proxy.v2.topics import answer_json
+from rest_proxy.v2.topics import shown
 from rest_proxy.web.addresses import path_of
 from rest_proxy.web.answers import nothing
 from rest_proxy.web.bodies import (
@@ -63,7 +63,7 @@ async def post_instance(request: web.Request) -> web.Response:
     settings = _instance_settings(proxy, group_id, body)
     proxy.instances.create(settings)
     place = path_of("consumers", group_id, "instances", settings.name)
-    return answer_json(
+    return shown(
         request,
         {"instance_id": settings.name, "base_uri": f"{proxy.base_url(request)}/{place}"},
     )
@@ -174,7 +174,7 @@ def _compiled(pattern: str) -> Any:
 
 async def get_subscription(request: web.Request) -> web.Response:
     async with request.app[PROXY].instances.use(*_place(request)) as instance:
-        return answer_json(request, {"topics": instance.subscription()})
+        return shown(request, {"topics": instance.subscription()})
 
 
 async def delete_subscription(request: web.Request) -> web.Response:
@@ -199,9 +199,7 @@ async def post_assignments(request: web.Request) -> web.Response:
 async def get_assignments(request: web.Request) -> web.Response:
     async with request.app[PROXY].instances.use(*_place(request)) as instance:
         partitions = instance.assignment()
-    return answer_json(
-        request, {"partitions": [{"topic": t, "partition": p} for t, p in partitions]}
-    )
+    return shown(request, {"partitions": [{"topic": t, "partition": p} for t, p in partitions]})
 
 
 # --- positions and offsets ---
@@ -258,7 +256,7 @@ async def post_offsets(request: web.Request) -> web.Response:
     # The offsets are committed before the answer, also with async=true, which does not require it.
     async with request.app[PROXY].instances.use(*_place(request)) as instance:
         await instance.commit(offsets)
-    return answer_json(request, [])
+    return shown(request, [])
 
 
 async def get_offsets(request: web.Request) -> web.Response:
@@ -274,7 +272,7 @@ async def get_offsets(request: web.Request) -> web.Response:
     partitions = _partitions(body)
     async with proxy.instances.use(*_place(request)):
         found = await proxy.brokers.committed(request.match_info["group"])
-    return answer_json(
+    return shown(
         request,
         {
             "offsets": [

@@ -30,7 +30,7 @@ from rest_proxy.refusals import (
     value_schema_missing,
 )
 from rest_proxy.schema_store import KnownSchema
-from rest_proxy.v2.topics import answer_json, partition_of
+from rest_proxy.v2.topics import partition_of, shown
 from rest_proxy.web.bodies import only, read_text, text_field, whole_field
 from rest_proxy.web.media import records_format
 from rest_proxy.web.turns import Turns
@@ -195,7 +195,7 @@ async def _answered(
     }
     if failure is not None:
         status, body = failure.status, {**failure.body(), **body}
-    answered = answer_json(request, body)
+    answered = shown(request, body)
     answered.set_status(status)
     return answered
 

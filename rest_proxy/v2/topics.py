@@ -11,20 +11,20 @@ from rest_proxy.web.answers import answer
 from rest_proxy.web.media import JSON, V2, answered_type
 
 
-def answer_json(request: web.Request, body: Any) -> web.Response:
+def shown(request: web.Request, body: Any) -> web.Response:
     """Answer with the media type that the caller accepts."""
     return answer(body, content_type=answered_type(request.headers.get("Accept"), V2, JSON))
 
 
 async def get_topics(request: web.Request) -> web.Response:
-    return answer_json(request, [each.name for each in await request.app[PROXY].brokers.topics()])
+    return shown(request, [each.name for each in await request.app[PROXY].brokers.topics()])
 
 
 async def get_topic(request: web.Request) -> web.Response:
     proxy = request.app[PROXY]
     topic = await proxy.brokers.topic(request.match_info["topic"])
     configs = await proxy.brokers.configs(TOPIC_RESOURCE, topic.name)
-    return answer_json(
+    return shown(
         request,
         {
             "name": topic.name,
@@ -36,12 +36,12 @@ async def get_topic(request: web.Request) -> web.Response:
 
 async def get_partitions(request: web.Request) -> web.Response:
     topic = await request.app[PROXY].brokers.topic(request.match_info["topic"])
-    return answer_json(request, [_partition(each) for each in topic.partitions])
+    return shown(request, [_partition(each) for each in topic.partitions])
 
 
 async def get_partition(request: web.Request) -> web.Response:
     topic, partition_id = await _named(request)
-    return answer_json(request, _partition(topic.partition(partition_id)))
+    return shown(request, _partition(topic.partition(partition_id)))
 
 
 async def get_offsets(request: web.Request) -> web.Response:
@@ -51,12 +51,12 @@ async def get_offsets(request: web.Request) -> web.Response:
     brokers = request.app[PROXY].brokers
     first = await brokers.offsets([place], EARLIEST)
     end = await brokers.offsets([place], LATEST)
-    return answer_json(request, {"beginning_offset": first[place], "end_offset": end[place]})
+    return shown(request, {"beginning_offset": first[place], "end_offset": end[place]})
 
 
 async def get_brokers(request: web.Request) -> web.Response:
     cluster = await request.app[PROXY].brokers.cluster()
-    return answer_json(request, {"brokers": [each.broker_id for each in cluster.brokers]})
+    return shown(request, {"brokers": [each.broker_id for each in cluster.brokers]})
 
 
 async def _named(request: web.Request) -> tuple[Topic, int]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from broker.coordinator.streams_group import departures, heartbeat, reconciliation, targets
-from broker.coordinator.streams_group.member import AssignedTasks, CurrentAssignment, Target
+from broker.coordinator.streams_group.member import CurrentAssignment, Held, Target
 from broker.coordinator.streams_group.streams_group import StreamsGroup
 
 
@@ -46,7 +46,7 @@ def what_is_pending_is_not_owned(patch):
 
     def forgetful(group, member_id, current):
         if current is not None:
-            current = replace(current, pending_revocation=AssignedTasks())
+            current = replace(current, pending_revocation=Held())
         whole(group, member_id, current)
 
     patch.setattr(StreamsGroup, "replay_current", forgetful)
@@ -54,7 +54,7 @@ def what_is_pending_is_not_owned(patch):
 
 def a_target_is_taken_at_once(patch):
     def jump(current, target, *, target_epoch, **more):
-        held = AssignedTasks(
+        held = Held(
             *(
                 {name: dict.fromkeys(each, target_epoch) for name, each in tasks.items()}
                 for tasks in (target.active, target.standby)

@@ -70,7 +70,7 @@ def _made(
 
 
 @contextmanager
-def raise_library_errors() -> Iterator[None]:
+def told() -> Iterator[None]:
     """Raise the library's errors as ToolFailed."""
     try:
         yield

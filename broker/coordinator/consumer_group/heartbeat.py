@@ -65,7 +65,7 @@ def consumer_group_heartbeat(
     # A joining member sends its whole subscription, so a static member does not inherit its
     # predecessor's.
     known = None if member is None or is_joining else member.subscription
-    subscription = subscription_of(context, request, known)
+    subscription = said(context, request, known)
     if member is None or subscription != member.subscription:
         validate_size(step, MemberMetadata(group.group_id, member_id, subscription))
     joined.settle(step)
@@ -267,7 +267,7 @@ def take_over(step: Step, group: ConsumerGroup, member: ConsumerMember, member_i
 # The content of the request and of the answer.
 
 
-def subscription_of(
+def said(
     context: ShardContext,
     request: ConsumerGroupHeartbeatRequest,
     before: MemberSubscription | None,

@@ -52,9 +52,7 @@ def share_group_heartbeat(
         joined(step, request.group_id) if is_joining else step.group(ShareGroup, request.group_id)
     )
     member = member_of(step, group, request)
-    subscription = subscription_of(
-        context, request, None if member is None else member.subscription
-    )
+    subscription = said(context, request, None if member is None else member.subscription)
     record = ShareMemberMetadata(group.group_id, request.member_id, subscription)
     if not step.fits(record.encoded()):
         raise too_large()
@@ -156,7 +154,7 @@ def fenced(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, f"{reason} {instruction}")
 
 
-def subscription_of(
+def said(
     context: ShardContext,
     request: ShareGroupHeartbeatRequest,
     before: ShareSubscription | None,

@@ -19,7 +19,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 
 
 @dataclass(slots=True)
-class LoggedPartition:
+class Kept:
     """A share-partition, and where it is in the log."""
 
     state: SharePartition
@@ -38,7 +38,7 @@ class SharePartitions:
     """
 
     max_batch_bytes: int
-    kept: dict[SharePartitionKey, LoggedPartition] = field(default_factory=dict)
+    kept: dict[SharePartitionKey, Kept] = field(default_factory=dict)
     next_offset: int = 0
     """The offset of the next record."""
 
@@ -57,7 +57,7 @@ class SharePartitions:
         if isinstance(content, UpdateOf):
             if kept is None:
                 state = first_known_by(content.update, content.snapshot_epoch)
-                self.kept[key] = LoggedPartition(state, offset, update_count=1)
+                self.kept[key] = Kept(state, offset, update_count=1)
             else:
                 kept.state = kept.state.updated(content.update)
                 kept.update_count += 1
@@ -68,7 +68,7 @@ class SharePartitions:
                 leader_epoch=max(content.leader_epoch, kept.state.leader_epoch),
                 state_epoch=max(content.state_epoch, kept.state.state_epoch),
             )
-        self.kept[key] = LoggedPartition(content, offset)
+        self.kept[key] = Kept(content, offset)
 
     def write(self, output: Output, key: SharePartitionKey, content: Content) -> None:
         """Append a record to an output, and apply it.

@@ -29,7 +29,7 @@ from broker.coordinator.streams_group.member import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
-    AssignedTasks,
+    Held,
     HeldTasks,
     MemberMetadata,
     MemberState,
@@ -85,7 +85,7 @@ def streams_group_heartbeat(
     topology = topology_for(group, request)
     configured = configured_for(step, group, topology)
     validate_tasks(configured, request)
-    metadata = metadata_of(context, request, None if member is None else member.metadata)
+    metadata = said(context, request, None if member is None else member.metadata)
     is_new_process = member is not None and changes_process(member, request)
     validate_sizes(step, group, topology, Member(group.group_id, request.member_id, metadata))
     if replaced is not None:
@@ -97,7 +97,7 @@ def streams_group_heartbeat(
         write(step, GroupTopology(group.group_id, topology))
     if member is not None and is_new_process:
         departures.erase(step, group, member)
-    before = AssignedTasks() if member is None else member.current.assigned
+    before = Held() if member is None else member.current.assigned
     has_changed = member is None or is_new_process or metadata != member.metadata
     if has_changed:
         write(step, Member(group.group_id, request.member_id, metadata))
@@ -116,7 +116,7 @@ def answer(
     group: StreamsGroup,
     member: StreamsMember,
     request: StreamsGroupHeartbeatRequest,
-    before: AssignedTasks,
+    before: Held,
     delay: Status | None,
 ) -> HeartbeatAnswer:
     """Return what has changed for the member."""
@@ -367,7 +367,7 @@ def topology_for(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> 
 # The content of the request and of the answer.
 
 
-def metadata_of(
+def said(
     context: ShardContext, request: StreamsGroupHeartbeatRequest, before: MemberMetadata | None
 ) -> MemberMetadata:
     """Return what the member says; a field that the request leaves out keeps its value."""

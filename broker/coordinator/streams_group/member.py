@@ -64,7 +64,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class AssignedTasks:
+class Held:
     """Tasks that a member has; the epochs of standby tasks are STANDBY_EPOCH."""
 
     active: HeldTasks = field(default_factory=dict)
@@ -85,8 +85,8 @@ class CurrentAssignment:
     member_epoch: int = JOIN_EPOCH
     previous_member_epoch: int = JOIN_EPOCH
     state: MemberState = MemberState.STABLE
-    assigned: AssignedTasks = field(default_factory=AssignedTasks)
-    pending_revocation: AssignedTasks = field(default_factory=AssignedTasks)
+    assigned: Held = field(default_factory=Held)
+    pending_revocation: Held = field(default_factory=Held)
 
     def assignment_epoch(self, subtopology_id: str, partition: int) -> int | None:
         """Return the epoch in which the member got an active task; None if it does not have it."""
@@ -111,7 +111,7 @@ class StreamsMember:
         return self.current.member_epoch
 
 
-def same_tasks(one: AssignedTasks, other: AssignedTasks) -> bool:
+def same_tasks(one: Held, other: Held) -> bool:
     """Return True if both have the same tasks, in whatever epochs."""
     return tasks_of(one.active) == tasks_of(other.active) and tasks_of(one.standby) == tasks_of(
         other.standby

@@ -14,8 +14,8 @@ from dataclasses import replace
 from broker.coordinator.consumer_group.reconciliation import has_any, restricted
 from broker.coordinator.streams_group.member import (
     STANDBY_EPOCH,
-    AssignedTasks,
     CurrentAssignment,
+    Held,
     HeldTasks,
     MemberState,
     Target,
@@ -34,7 +34,7 @@ class Reported:
         self.active = active
         self.standby = standby
 
-    def has_any_of(self, held: AssignedTasks) -> bool:
+    def has_any_of(self, held: Held) -> bool:
         """Return True if the member may still have one of these; without a report it may."""
         if not held:
             return False
@@ -78,11 +78,11 @@ def reconcile(
         case MemberState.UNRELEASED_TASKS:
             pass
     assigned = current.assigned
-    kept = AssignedTasks(
+    kept = Held(
         restricted(assigned.active, target.active, is_wanted=True),
         restricted(assigned.standby, target.standby, is_wanted=True),
     )
-    given_up = AssignedTasks(
+    given_up = Held(
         restricted(assigned.active, target.active, is_wanted=False),
         restricted(assigned.standby, target.standby, is_wanted=False),
     )
@@ -93,9 +93,7 @@ def reconcile(
     active, is_waiting = _with_free(kept.active, target.active, target_epoch, is_active_free)
     standby, waits_too = _with_free(kept.standby, target.standby, STANDBY_EPOCH, is_standby_free)
     state = MemberState.UNRELEASED_TASKS if is_waiting or waits_too else MemberState.STABLE
-    return CurrentAssignment(
-        target_epoch, current.member_epoch, state, AssignedTasks(active, standby)
-    )
+    return CurrentAssignment(target_epoch, current.member_epoch, state, Held(active, standby))
 
 
 def _with_free(

@@ -24,8 +24,8 @@ from broker.coordinator.group_state.group_records import (
 from broker.coordinator.streams_group.member import (
     NO_TOPOLOGY_EPOCH,
     STANDBY_EPOCH,
-    AssignedTasks,
     CurrentAssignment,
+    Held,
     HeldTasks,
     MemberMetadata,
     MemberState,
@@ -172,11 +172,11 @@ class Current(MemberRecord):
             epoch,
             value.previous_member_epoch,
             MemberState(value.state) if is_known else MemberState.UNKNOWN,
-            AssignedTasks(
+            Held(
                 _decode_held(value.active_tasks, epoch),
                 _decode_held(value.standby_tasks, STANDBY_EPOCH),
             ),
-            AssignedTasks(
+            Held(
                 _decode_held(value.active_tasks_pending_revocation, epoch),
                 _decode_held(value.standby_tasks_pending_revocation, STANDBY_EPOCH),
             ),

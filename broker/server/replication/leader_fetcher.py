@@ -19,10 +19,10 @@ from broker.replication.fetch_session.fetcher_session import FetcherSession, Ses
 from broker.replication.fetch_session.session import FINAL_EPOCH, NO_SESSION
 from broker.replication.follower import FetchPosition, FollowerOutcome
 from broker.server.network.client_connection import ClientConnection
-from broker.server.replication.log_bounds import (
+from broker.server.replication.offsets_question import (
     FetcherParts,
     Key,
-    LogBoundsRequest,
+    OffsetsQuestion,
     follower_of,
 )
 from broker.server.replication.partitions import Partition
@@ -361,7 +361,7 @@ class LeaderFetcher:
         if not lost or self._is_asking_offsets:
             return
         self._is_asking_offsets = True
-        LogBoundsRequest(self._parts, self._connection, self._partitions, lost, self._on_offsets)
+        OffsetsQuestion(self._parts, self._connection, self._partitions, lost, self._on_offsets)
 
     def _on_offsets(self) -> None:
         self._is_asking_offsets = False

@@ -12,7 +12,7 @@ from broker.metadata.image import NO_LEADER, BrokerImage
 from broker.model import TopicPartition
 from broker.server.cluster.metadata_quorum import ClusterMetadata
 from broker.server.replication.leader_fetcher import LeaderFetcher
-from broker.server.replication.log_bounds import FetcherParts, Key
+from broker.server.replication.offsets_question import FetcherParts, Key
 from broker.server.replication.partitions import Partition
 
 FetcherKey = tuple[int, int]  # leader id, number of the connection

@@ -21,7 +21,7 @@ from broker.server.share.state_requests import (
     PARTITIONS_PER_REQUEST,
     Refusal,
     Result,
-    StateEntry,
+    StateQuestion,
     request_of,
     results_of,
 )
@@ -58,16 +58,18 @@ class StatePersister:
         self, key: SharePartitionKey, leader_epoch: int, on_result: Callable[[Result], None]
     ) -> None:
         """Ask for the state of a share-partition; a new leader epoch fences older leaders."""
-        self._ask(StateEntry(key, leader_epoch, on_result, self._clock.now_ms() + self._retry_ms))
+        self._ask(
+            StateQuestion(key, leader_epoch, on_result, self._clock.now_ms() + self._retry_ms)
+        )
 
     def write(
         self, key: SharePartitionKey, write: StateWrite, on_result: Callable[[Result], None]
     ) -> None:
         """Store a change; the caller has one write under way for each share-partition."""
         deadline_ms = self._clock.now_ms() + self._retry_ms
-        self._ask(StateEntry(key, write, on_result, deadline_ms))
+        self._ask(StateQuestion(key, write, on_result, deadline_ms))
 
-    def _ask(self, question: StateEntry) -> None:
+    def _ask(self, question: StateQuestion) -> None:
         key = question.share_partition
         coordinator = self._peers.coordinator_of(SHARE_GROUP_STATE, coordinator_key(key))
         if coordinator is None:
@@ -77,7 +79,7 @@ class StatePersister:
         lane = key.group_id, isinstance(question.wanted, StateWrite)
         self._batches.put(coordinator, question, lane)
 
-    def _retry(self, question: StateEntry, refusal: Refusal) -> None:
+    def _retry(self, question: StateQuestion, refusal: Refusal) -> None:
         if self._is_stopped:
             return
         question.pause_ms = min(MAX_PAUSE_MS, 2 * question.pause_ms or FIRST_PAUSE_MS)
@@ -92,7 +94,7 @@ class StatePersister:
         timer = self._loop.call_later(question.pause_ms / 1000, again)
         self._retries.add(timer)
 
-    def _on_answer(self, questions: list[StateEntry], answer: Message | None) -> None:
+    def _on_answer(self, questions: list[StateQuestion], answer: Message | None) -> None:
         results = results_of(answer)
         for question in questions:
             result = results.get(question.key, NO_ANSWER)

@@ -34,8 +34,8 @@ Result = StoredState | Refusal | None
 """The result of a read, a refusal, or None for a write that is done."""
 
 
-class StateEntry:
-    """One entry of a request: a read or a write of one share-partition."""
+class StateQuestion:
+    """One question about one share-partition."""
 
     __slots__ = ("deadline_ms", "on_result", "pause_ms", "share_partition", "wanted")
 
@@ -64,7 +64,7 @@ class StateEntry:
         return len(self.wanted.batches) if isinstance(self.wanted, StateWrite) else 0
 
 
-def request_of(questions: list[StateEntry]) -> tuple[Message, int]:
+def request_of(questions: list[StateQuestion]) -> tuple[Message, int]:
     """Return the request that asks the questions, all of one group and kind, and its version."""
     group_id = questions[0].share_partition.group_id
     if isinstance(questions[0].wanted, StateWrite):
@@ -88,9 +88,9 @@ class _TopicClass(Protocol):
 
 
 def _by_topic(
-    questions: Iterable[StateEntry],
+    questions: Iterable[StateQuestion],
     topic_class: _TopicClass,
-    make: Callable[[StateEntry], Any],
+    make: Callable[[StateQuestion], Any],
 ) -> list[Any]:
     topics: dict[bytes, Any] = {}
     for question in questions:
@@ -101,14 +101,14 @@ def _by_topic(
     return list(topics.values())
 
 
-def _read_of(question: StateEntry) -> reading.PartitionData:
+def _read_of(question: StateQuestion) -> reading.PartitionData:
     assert isinstance(question.wanted, int), question.wanted
     return reading.PartitionData(
         partition=question.share_partition.partition, leader_epoch=question.wanted
     )
 
 
-def _write_of(question: StateEntry) -> writing.PartitionData:
+def _write_of(question: StateQuestion) -> writing.PartitionData:
     wanted = question.wanted
     assert isinstance(wanted, StateWrite), wanted
     return writing.PartitionData(

@@ -9,6 +9,7 @@
     control          the control by HTTP: the table of its routes, how a request finds its route
     routes           what a route is, and what its function is given and returns
     fault_routes     the routes `/faults` and `/requests`
+    state_routes     the routes `/clock`, `/snapshot` and `/restore`
     open_api         the document at `/openapi.json`, made from the routes
     testing          what `node` starts and asks
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from broker.server.testing.open_api import open_api
 from broker.server.testing.routes import JSON, Answer, Command, Refused, Route
-from common.http.small_server import LaterPage, Page, PageRequest, problem
+from common.http.small_server import Asked, LaterPage, Page, problem
 
 
 class Control:
@@ -26,7 +26,7 @@ class Control:
             pattern = re.compile(re.escape(route.path).replace(r"\{id\}", "([0-9]{1,9})"))
             self._routes.setdefault(route.path, (pattern, {}))[1][route.method] = route
 
-    def answer(self, asked: PageRequest) -> Page | LaterPage | None:
+    def answer(self, asked: Asked) -> Page | LaterPage | None:
         """Carry out a request; None if there is no such path."""
         for pattern, methods in self._routes.values():
             found = pattern.fullmatch(asked.path)
@@ -43,7 +43,7 @@ class Control:
         return None
 
 
-def _served(route: Route, number: int, asked: PageRequest) -> Page | LaterPage:
+def _served(route: Route, number: int, asked: Asked) -> Page | LaterPage:
     parameters = dict(parse_qsl(asked.query, keep_blank_values=True))
     unknown = next((name for name in parameters if name not in route.parameters), None)
     if unknown is not None:

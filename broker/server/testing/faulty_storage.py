@@ -23,6 +23,7 @@ class FaultyStorage(RealStorage):
 
     def __init__(self, rule_for: RuleFor) -> None:
         super().__init__(is_durable=False)
+        super().__init__(is_durable=False)
         self._rule_for = rule_for
 
     def open(self, path: str, *, create: bool = False) -> File:

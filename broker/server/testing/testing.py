@@ -10,36 +10,47 @@ from broker.faults.rule import Rule
 from broker.faults.rule_book import RuleBook
 from broker.server.apis import SERVED_APIS
 from broker.server.broker import Broker
-from broker.server.clock import Clock, monotonic_seconds, seeded_random
+from broker.server.clock import MovableClock, monotonic_seconds, seeded_random
 from broker.server.network.dispatch import Answer, Handler, RequestContext
 from broker.server.network.later import Steps
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.sizes import BETWEEN_BROKERS
+from broker.server.storage.saved_state import SavedState
 from broker.server.testing.control import Control
 from broker.server.testing.fault_routes import FaultRoutes
 from broker.server.testing.faulty_handlers import FaultyHandlers, Surroundings
 from broker.server.testing.faulty_storage import FaultyStorage
 from broker.server.testing.routes import Route
 from broker.server.testing.session_partitions import SessionPartitions
+from broker.server.testing.state_routes import StateRoutes
 from common.kafka.protocol.message import Message
 
 
 class Testing:
     """Owns what a node has only with `--testing`."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         self._loop = asyncio.get_running_loop()
         self._config = config
-        self._clock = clock
+        self.clock = MovableClock()
         self.rules = RuleBook(lambda seed: seeded_random(seed).random)
         self.calls = CallLog()
         self.storage = FaultyStorage(self._disk_rule)
-        self.routes: list[Route] = FaultRoutes(self.rules, self.calls).routes()
+        directories = dict.fromkeys((*config.log_dirs, config.metadata_log_dir))
+        self.state = StateRoutes(self.clock, SavedState(directories, self.clock), self._forget)
+        self.routes: list[Route] = [
+            *FaultRoutes(self.rules, self.calls).routes(),
+            *self.state.routes(),
+        ]
         """Those of the control; a part that adds some does so before `control` is made."""
 
     def control(self) -> Control:
         """Return what answers by HTTP."""
         return Control(self.routes)
+
+    def _forget(self) -> None:
+        self.rules.clear()
+        self.calls.clear()
 
     def _disk_rule(self, topic: str, partition: int) -> Rule | None:
         armed = self.rules.hits_on_disk(topic, partition)
@@ -76,7 +87,7 @@ class Testing:
 
         around = Surroundings(
             self._loop,
-            self._clock.timestamp_ms,
+            self.clock.timestamp_ms,
             monotonic_seconds,
             name_of,
             listed,

@@ -10,7 +10,7 @@ from broker.cli.arguments import ToolFailed
 from broker.cli.consumer_groups import regex_text
 from broker.cli.delete_records import outcome_text
 from broker.cli.get_offsets import chosen_by_rules, chosen_by_topic, parse_time
-from broker.cli.group_tool import choose, parse_partitions
+from broker.cli.group_tool import chosen, parse_partitions
 from broker.cli.json_files import offsets_to_delete, read_json
 from broker.cli.offset_reset import parse_datetime, parse_duration, plan_text, read_plan
 from broker.model import TopicPartition
@@ -144,8 +144,8 @@ def test_partitions_of_a_topic() -> None:
 
 
 def test_states_are_named_in_any_case() -> None:
-    assert choose("stable, EMPTY", ("Empty", "Stable"), "state") == ["Stable", "Empty"]
-    assert choose("", ("Empty",), "state") == []
+    assert chosen("stable, EMPTY", ("Empty", "Stable"), "state") == ["Stable", "Empty"]
+    assert chosen("", ("Empty",), "state") == []
 
 
 def test_a_regular_expression_is_validated() -> None:

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from broker.server.clock import MovableClock
 from broker.server.node import Node, Stop
 from broker.server.storage.saved_state import FOLDER, SavedState
+from broker.server.testing import testing as of_tests
 from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.server.test_node import config_of
 from tests.lib.quorum_nodes import run
@@ -21,8 +21,10 @@ class UnderTest:
     """A node that runs, and its saved state."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = MovableClock()
-        self.node = Node(config_of(folder), cluster_id=None, movable_clock=self.clock)
+        config = config_of(folder)
+        testing = of_tests.Testing(config)
+        self.clock = testing.clock
+        self.node = Node(config, cluster_id=None, testing=testing)
         self.stop = Stop()
         self.saved = SavedState([str(folder)], self.clock)
 
@@ -59,14 +61,16 @@ class UnderTest:
 
 
 def scenario(folder: Path, steps: Callable[[UnderTest], Any]) -> UnderTest:
-    tested = UnderTest(folder)
+    played: list[UnderTest] = []
 
     async def play() -> None:
+        tested = UnderTest(folder)
+        played.append(tested)
         async with tested.running():
             await steps(tested)
 
     run(play)
-    return tested
+    return played[0]
 
 
 def test_a_node_is_brought_back_to_what_it_was_with_its_port_and_its_time(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ def test_a_timer_of_before_is_not_called_after_the_return(tmp_path: Path) -> Non
 def test_a_stop_comes_after_the_restart_that_is_under_way(tmp_path: Path) -> None:
     async def steps(tested: UnderTest) -> None:
         restarting = asyncio.ensure_future(tested.save())
-        while tested.node._is_ready:
+        while tested.node.is_ready:
             await asyncio.sleep(0)
         restarting.cancel()  # The one who asked is gone; the restart goes on.
         tested.stop.event.set()

@@ -8,7 +8,7 @@ from broker.telemetry.client_instances import (
     ClientInstances,
     Push,
 )
-from broker.telemetry.subscriptions import RequestedMetrics, Subscription, read_subscription
+from broker.telemetry.subscriptions import Subscription, Wanted, read_subscription
 from common.kafka.errors import ErrorCode, KafkaError
 
 SHOP = {"client_id": "shop", "client_software_name": "librdkafka"}
@@ -40,7 +40,7 @@ def test_a_client_gets_all_that_matches_at_the_lowest_interval() -> None:
     assert mine is not None
     assert other is not None
     found = instances(mine, other).find(ID, SHOP, 0)
-    assert found.wanted == RequestedMetrics(("org.a", "org.b"), 500)
+    assert found.wanted == Wanted(("org.a", "org.b"), 500)
     assert found.wanted.includes("org.bytes")
     assert not found.wanted.includes("org.c")
 
@@ -48,7 +48,7 @@ def test_a_client_gets_all_that_matches_at_the_lowest_interval() -> None:
 def test_a_selector_that_the_client_does_not_have_matches_nothing() -> None:
     odd = read_subscription({"metrics": "*", "match": "client_source_port=.*"})
     assert odd is not None
-    assert instances(odd).find(ID, SHOP, 0).wanted == RequestedMetrics()
+    assert instances(odd).find(ID, SHOP, 0).wanted == Wanted()
 
 
 def test_a_client_asks_and_pushes_once_per_interval() -> None:

@@ -78,7 +78,7 @@ def test_no_record_stops_a_worker(
     for _ in range(3):
         herder.step(1)
     for name in herder.config.connectors():
-        shown = secrets.hide_secrets(PLUGINS, herder.config.connector_configs[name])
+        shown = secrets.shown(PLUGINS, herder.config.connector_configs[name])
         assert all(isinstance(each, str | None) for each in shown.values())
         assert herder.config.task_count(name) <= 100_000
         json.dumps(herder.config.task_configs(name))

@@ -75,12 +75,12 @@ REGISTRY = {
 def test_another_address_needs_the_secret_again(
     config: dict[str, str], changes: dict[str, str | None]
 ) -> None:
-    seen = secrets.hide_secrets(PLUGINS, config)
+    seen = secrets.shown(PLUGINS, config)
     assert "swordfish" not in str(seen)
     told = {name: value for name, value in {**seen, **changes}.items() if value is not None}
     # As a whole configuration, in an update or in a preview.
     with pytest.raises(RefusalError, match="must be given again"):
-        secrets.restore_secrets(PLUGINS, config, told)
+        secrets.kept(PLUGINS, config, told)
     # As a patch: what it does not name is kept as well.
     merged = {**config, **changes}
     left = {name: value for name, value in merged.items() if value is not None}
@@ -89,17 +89,17 @@ def test_another_address_needs_the_secret_again(
 
 
 def test_without_another_address_secrets_are_kept_and_given_ones_go_anywhere() -> None:
-    seen = secrets.hide_secrets(PLUGINS, JDBC)
+    seen = secrets.shown(PLUGINS, JDBC)
     assert seen["connection.password"] == seen["connection.url"] == secrets.HIDDEN
     changes = {"tasks.max": "4", "topics": "a,b", "transforms": "x", "transforms.x.type": "Flatten"}
-    assert secrets.restore_secrets(PLUGINS, JDBC, {**seen, **changes}) == {**JDBC, **changes}
+    assert secrets.kept(PLUGINS, JDBC, {**seen, **changes}) == {**JDBC, **changes}
     assert secrets.patched(PLUGINS, JDBC, {**JDBC, **changes}, changes) == {**JDBC, **changes}
     moved = {"connection.url": "postgresql://other/shop", "connection.password": "other"}
-    assert secrets.restore_secrets(PLUGINS, JDBC, {**seen, **moved}) == {**JDBC, **moved}
+    assert secrets.kept(PLUGINS, JDBC, {**seen, **moved}) == {**JDBC, **moved}
     # A secret of which only the variable is known is what it was.
     variable = {**JDBC, "connection.password": "${env:X}"}
-    assert secrets.hide_secrets(PLUGINS, variable)["connection.password"] == "${env:X}"
-    assert secrets.hide_secrets(PLUGINS, {**JDBC, "connection.password": "a${b"})[
+    assert secrets.shown(PLUGINS, variable)["connection.password"] == "${env:X}"
+    assert secrets.shown(PLUGINS, {**JDBC, "connection.password": "a${b"})[
         "connection.password"
     ] == (secrets.HIDDEN)
 
@@ -111,7 +111,7 @@ def test_what_clients_keep_secret_is_hidden_whatever_stands_before_it() -> None:
         "target.cluster.ssl.keystore.key": "swordfish",
         "admin.override.sasl.oauthbearer.client.secret": "swordfish",
     }
-    assert "swordfish" not in str(secrets.hide_secrets(PLUGINS, config))
+    assert "swordfish" not in str(secrets.shown(PLUGINS, config))
 
 
 def test_what_says_no_address_is_none() -> None:

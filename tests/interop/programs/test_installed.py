@@ -70,6 +70,16 @@ PASSING_TESTS = """
         with LocalBroker(num_partitions=3) as ours:
             assert asyncio.run(produce_and_consume(ours.bootstrap_servers)) == b"apple"
             assert len(list(ours.data_folder.glob("fruit-*"))) == 3
+
+    def test_what_a_broker_has_for_tests(kafka_broker):
+        kafka_broker.snapshot()
+        asyncio.run(produce_and_consume(kafka_broker.bootstrap_servers))
+        (record,) = kafka_broker.wait_for_records("fruit", 1)
+        assert record.value == "apple"
+        kafka_broker.clock.advance(days=8)
+        assert kafka_broker.records("fruit") == []
+        kafka_broker.restore()
+        assert kafka_broker.group("eaters").state == "Dead"
 """
 
 FAILING_TEST = """

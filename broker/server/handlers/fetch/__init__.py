@@ -1,1 +1,1 @@
-"""Reading the log: Fetch (`fetch`, `current_fetch`, `fetch_read`), `list_offsets`, and epochs."""
+"""Reading the log: Fetch (`fetch`, `fetch_question`, `fetch_read`), `list_offsets`, and epochs."""

@@ -24,7 +24,7 @@ from broker.replication.fetch_session.session import (
 from broker.replication.fetch_session.session_cache import MAX_PARTITIONS, FetchSessionCache
 from broker.server.cluster.cluster_view import endpoints_of, find_leader
 from broker.server.cluster.metadata_quorum import ClusterMetadata
-from broker.server.handlers.fetch.current_fetch import CurrentFetch, Key
+from broker.server.handlers.fetch.fetch_question import Key, Question
 from broker.server.handlers.fetch.fetch_read import FetchRead
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
@@ -73,16 +73,16 @@ class Fetch:
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Answer | Steps[Answer]:
         """Answer at once if there are enough bytes, an error, or no time to wait."""
-        current = CurrentFetch(context, request, self._max_fetch_bytes, self._find_rack)
+        question = Question(context, request, self._max_fetch_bytes, self._find_rack)
         has_session = request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH
-        if has_session or current.follower is not None:
-            self._begin(current)
-            if current.is_last:
+        if has_session or question.follower is not None:
+            self._begin(question)
+            if question.is_last:
                 return FetchResponse()
-        read = FetchRead(self._logs, current)
-        if len(current.asked) > PARTITIONS_AT_ONCE:
-            return self._read_in_steps(current, read)
-        read.run(current.asked)
+        read = FetchRead(self._logs, question)
+        if len(question.asked) > PARTITIONS_AT_ONCE:
+            return self._read_in_steps(question, read)
+        read.run(question.asked)
         # The bytes are compared first: they are usually enough, and this needs no call.
         if (
             read.size_bytes >= request.min_bytes
@@ -90,23 +90,23 @@ class Fetch:
             or request.max_wait_ms <= 0
             or not read.can_wait
         ):
-            return self._finish(current, read)
-        return self._wait(current, read)
+            return self._finish(question, read)
+        return self._wait(question, read)
 
     def hold(self, context: RequestContext, request: FetchRequest) -> Answer:
         """Answer without records: the consumer has used more than its quota."""
-        current = CurrentFetch(context, request, self._max_fetch_bytes, None)
+        question = Question(context, request, self._max_fetch_bytes, None)
         if request.session_id != NO_SESSION or request.session_epoch != FINAL_EPOCH:
-            self._begin(current)
-        session = current.session
+            self._begin(question)
+        session = question.session
         return FetchResponse(session_id=NO_SESSION if session is None else session.session_id)
 
     # --- the session ---
 
-    def _begin(self, current: CurrentFetch) -> None:
+    def _begin(self, question: Question) -> None:
         """Continue the session that the request names; raises KafkaError."""
-        request, connection = current.request, current.context.connection
-        is_follower = current.follower is not None
+        request, connection = question.request, question.context.connection
+        is_follower = question.follower is not None
         if is_follower and self._only_listener not in (None, connection.peer.listener_name):
             raise KafkaError(  # Brokers do not use this listener.
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -116,30 +116,30 @@ class Fetch:
             request.session_id,
             request.session_epoch,
             owner=connection.peer.host,
-            uses_topic_ids=current.by_id,
+            uses_topic_ids=question.by_id,
         )
         if session is not None:
-            current.session = session
+            question.session = session
             now_ms = self._logs.clock.now_ms()
-            forgotten = _forgotten(current) if request.forgotten_topics_data else ()
-            current.is_last = not self._sessions.update(session, current.asked, forgotten, now_ms)
+            forgotten = _forgotten(question) if request.forgotten_topics_data else ()
+            question.is_last = not self._sessions.update(session, question.asked, forgotten, now_ms)
             if is_follower:
-                self._look_at_news(current, session, now_ms)
+                self._look_at_news(question, session, now_ms)
             else:
-                current.asked = list(session.asked())
-        if is_follower and not current.is_last:
+                question.asked = list(session.asked())
+        if is_follower and not question.is_last:
             # The follower has sent another Fetch: its waiting one is answered.
             answer_followers(connection)
 
     @staticmethod
-    def _look_at_news(current: CurrentFetch, session: FetchSession, now_ms: int) -> None:
+    def _look_at_news(question: Question, session: FetchSession, now_ms: int) -> None:
         """Limit a follower's session to the partitions that have news."""
         rest = session.rest
         if not isinstance(rest, SessionRest):
             rest = session.rest = SessionRest(session.partitions, now_ms)
-        rest.begin_look((key for key, _ in current.asked), session.partitions, now_ms)
-        current.rest = rest
-        current.look_at_news()
+        rest.begin_look((key for key, _ in question.asked), session.partitions, now_ms)
+        question.rest = rest
+        question.look_at_news()
 
     def _rack_of(self, broker_id: int) -> str | None:
         broker = self._metadata.image.brokers.get(broker_id)
@@ -147,43 +147,43 @@ class Fetch:
 
     # --- step by step, or later ---
 
-    def _read_in_steps(self, current: CurrentFetch, read: FetchRead) -> Steps[Answer]:
+    def _read_in_steps(self, question: Question, read: FetchRead) -> Steps[Answer]:
         """Read very many partitions, and wait if there are too few bytes."""
-        yield from read.steps(current.asked)
-        if read.is_enough or current.request.max_wait_ms <= 0 or not read.can_wait:
-            return self._finish(current, read)
-        return (yield from self._wait(current, read))
+        yield from read.steps(question.asked)
+        if read.is_enough or question.request.max_wait_ms <= 0 or not read.can_wait:
+            return self._finish(question, read)
+        return (yield from self._wait(question, read))
 
-    def _wait(self, current: CurrentFetch, first: FetchRead) -> Steps[Answer]:
+    def _wait(self, question: Question, first: FetchRead) -> Steps[Answer]:
         """Wait until there are enough bytes, or the time is over, and answer the records."""
-        parked = self._park(current, first)
+        parked = self._park(question, first)
         while True:
             is_final: bool = yield parked
             read = first.again()
-            current.look_at_news()
-            if len(current.asked) > PARTITIONS_AT_ONCE:
+            question.look_at_news()
+            if len(question.asked) > PARTITIONS_AT_ONCE:
                 parked.end()  # An append between two steps must not wake this fetch.
-                yield from read.steps(current.asked)
+                yield from read.steps(question.asked)
                 break
-            read.run(current.asked)
+            read.run(question.asked)
             if read.is_enough or is_final:
                 parked.end()
                 break
             parked.wait_on()
-        return self._finish(current, read)
+        return self._finish(question, read)
 
-    def _park(self, current: CurrentFetch, first: FetchRead) -> ParkedFetch:
-        request = current.request
+    def _park(self, question: Question, first: FetchRead) -> ParkedFetch:
+        request = question.request
         parked = ParkedFetch(
             self._parked_fetches,
             first.partitions,
             request.min_bytes - first.size_bytes,
-            is_follower=current.follower is not None,
-            is_read_committed=current.is_read_committed,
+            is_follower=question.follower is not None,
+            is_read_committed=question.is_read_committed,
             is_patient=request.min_bytes > 1,
         )
         self._parked_fetches.park(parked, request.max_wait_ms)
-        rest = current.rest
+        rest = question.rest
         if rest is not None:
             rest.parked = parked
         if first.is_overtaken or (rest is not None and rest.unseen_bytes):
@@ -193,8 +193,8 @@ class Fetch:
 
     # --- the answer ---
 
-    def _finish(self, current: CurrentFetch, read: FetchRead) -> FetchResponse:
-        if current.follower is None:
+    def _finish(self, question: Question, read: FetchRead) -> FetchResponse:
+        if question.follower is None:
             self._metrics.traffic.note_fetched(read.answers)
         else:
             self._metrics.replicated_out_bytes += read.size_bytes
@@ -202,22 +202,22 @@ class Fetch:
                 logs = self._logs
                 logs.throttle.rate.record(read.throttled_bytes, logs.clock.now_ms())
         session_id, answers = NO_SESSION, read.answers
-        if current.session is not None:
-            session_id = current.session.session_id
-            answers = current.session.select(answers)
-        elif current.request.session_epoch == FULL_EPOCH:
+        if question.session is not None:
+            session_id = question.session.session_id
+            answers = question.session.select(answers)
+        elif question.request.session_epoch == FULL_EPOCH:
             session_id = self._sessions.open(
-                current.asked,
+                question.asked,
                 answers,
-                owner=current.context.connection.peer.host,
+                owner=question.context.connection.peer.host,
                 # A client whose partitions were all refused may only claim to be a replica.
-                is_privileged=current.follower is not None and read.can_wait,
-                uses_topic_ids=current.by_id,
+                is_privileged=question.follower is not None and read.can_wait,
+                uses_topic_ids=question.by_id,
                 now_ms=self._logs.clock.now_ms(),
             )
         response = FetchResponse(session_id=session_id, responses=_by_topic(answers))
-        if read.misdirected and current.context.api_version >= FIRST_VERSION_WITH_LEADERS:
-            self._tell_leaders(current.context, read, response)
+        if read.misdirected and question.context.api_version >= FIRST_VERSION_WITH_LEADERS:
+            self._tell_leaders(question.context, read, response)
         return response
 
     def _tell_leaders(
@@ -234,11 +234,11 @@ class Fetch:
         response.node_endpoints = [NodeEndpoint(**address._asdict()) for address in addresses]
 
 
-def _forgotten(current: CurrentFetch) -> list[Key]:
+def _forgotten(question: Question) -> list[Key]:
     """Return the partitions to remove from the session, at most as many as a session can have."""
     named = (
-        (topic.topic_id if current.by_id else topic.topic, partition)
-        for topic in current.request.forgotten_topics_data
+        (topic.topic_id if question.by_id else topic.topic, partition)
+        for topic in question.request.forgotten_topics_data
         for partition in topic.partitions
     )
     return [*islice(named, MAX_PARTITIONS)]

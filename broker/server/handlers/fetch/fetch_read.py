@@ -19,7 +19,7 @@ from broker.replication.fetch_session.session import SessionPartition
 from broker.replication.log import ReplicaLog
 from broker.replication.read_replica import preferred_read_replica
 from broker.server.cluster.cluster_view import SAYS_WHO_LEADS
-from broker.server.handlers.fetch.current_fetch import Asked, CurrentFetch, Key, RackOf
+from broker.server.handlers.fetch.fetch_question import Asked, Key, Question, RackOf
 from broker.server.network.later import ITEMS_PER_STEP, Steps
 from broker.server.replication.partitions import FollowerPosition, Leader, LedLogs, Partition
 from common.kafka.errors import KafkaError
@@ -42,23 +42,23 @@ class FetchRead:
         "_now_ms",
         "_seen_ends",
         "answers",
-        "current",
         "is_first",
         "is_held_back",
         "misdirected",
         "partitions",
+        "question",
         "size_bytes",
         "throttled_bytes",
     )
 
-    def __init__(self, logs: LedLogs, current: CurrentFetch) -> None:
+    def __init__(self, logs: LedLogs, question: Question) -> None:
         self._logs = logs
-        self._now_ms = 0 if current.follower is None else logs.clock.now_ms()
+        self._now_ms = 0 if question.follower is None else logs.clock.now_ms()
         self._has_news = False
         self._is_follower_valid = False
         self._seen_ends: list[int] = []
         """The ends of `partitions` at the time they were read."""
-        self.current = current
+        self.question = question
         self.is_first = True
         """True for the first pass of a request, which records a follower's position."""
         self.is_held_back = False
@@ -74,24 +74,24 @@ class FetchRead:
 
     def again(self) -> "FetchRead":
         """Return another pass for the same request."""
-        again = FetchRead(self._logs, self.current)
+        again = FetchRead(self._logs, self.question)
         again.is_first = False
         return again
 
     @property
     def is_enough(self) -> bool:
         """True if the answer need not wait: there are enough bytes, or other news."""
-        return self._has_news or self.size_bytes >= self.current.min_bytes
+        return self._has_news or self.size_bytes >= self.question.min_bytes
 
     @property
     def can_wait(self) -> bool:
         """True if there may be more to read later."""
-        return bool(self.partitions) or self.is_held_back or self.current.rest is not None
+        return bool(self.partitions) or self.is_held_back or self.question.rest is not None
 
     def run(self, asked: Iterable[tuple[Key, FetchPartition]]) -> None:
         """Read every partition asked for."""
-        session = self.current.session
-        if session is None or self.current.follower is None:
+        session = self.question.session
+        if session is None or self.question.follower is None:
             for key, wanted in asked:
                 self.answers.append((key, self._answer(key, wanted)))
             return
@@ -100,7 +100,7 @@ class FetchRead:
             known = session.partitions.get(key)
             if known is None or known.asked is not wanted:
                 self.answers.append((key, self._answer(key, wanted)))
-            elif not self._passes_over(key, known, self.current.follower):
+            elif not self._passes_over(key, known, self.question.follower):
                 before, size_bytes = len(self.partitions), self.size_bytes
                 self.answers.append((key, self._answer(key, wanted)))
                 is_well = len(self.partitions) > before
@@ -108,8 +108,8 @@ class FetchRead:
                 if is_well and self._logs.partitions.tells_followers_at_once:
                     log = self.partitions[-1].log
                     self._has_news |= not known.is_told(log.high_watermark, log.log_start_offset)
-                if self.current.rest is not None and self.size_bytes > size_bytes:
-                    self.current.rest.note_records(key)
+                if self.question.rest is not None and self.size_bytes > size_bytes:
+                    self.question.rest.note_records(key)
 
     def _passes_over(self, key: Key, known: SessionPartition, follower: ReplicaState) -> bool:
         """Record the position of a follower that is up to date; return False to read the partition.
@@ -133,7 +133,7 @@ class FetchRead:
             self._logs.partitions.note_follower(partition, follower, position, self._now_ms)
         if not known.is_told(log.high_watermark, log.log_start_offset):
             return False
-        rest = self.current.rest
+        rest = self.question.rest
         if rest is not None and follower.replica_id in leader.isr.maximal:
             rest.news.pop(key, None)
             partition.resting[follower.replica_id] = rest, key
@@ -160,10 +160,10 @@ class FetchRead:
             yield None
 
     def _end_of(self, partition: Partition) -> int:
-        if self.current.follower is not None:
+        if self.question.follower is not None:
             return partition.log.log_end_offset
         log = partition.log
-        return log.last_stable_offset if self.current.is_read_committed else log.high_watermark
+        return log.last_stable_offset if self.question.is_read_committed else log.high_watermark
 
     @property
     def is_overtaken(self) -> bool:
@@ -184,7 +184,7 @@ class FetchRead:
             told = self._instead_of_records(partition, wanted)
             if told is not None:
                 return told
-            follower = self.current.follower
+            follower = self.question.follower
             if follower is not None:
                 return self._replicate(partition, wanted, follower)
             return self._consume(partition, wanted)
@@ -197,7 +197,7 @@ class FetchRead:
     def _find_follower(self, topic: str, number: int) -> Partition:
         """Return a partition that may be read although it does not lead; raises KafkaError."""
         found = self._logs.partitions.find(topic, number)
-        if found is not None and self.current.may_read_followers and found.is_following:
+        if found is not None and self.question.may_read_followers and found.is_following:
             return found
         return self._logs.partitions.get(topic, number)
 
@@ -205,7 +205,7 @@ class FetchRead:
         self, partition: Partition, wanted: FetchPartition
     ) -> PartitionData | None:
         """Fence the reader; return an answer without records, if any; raises KafkaError."""
-        log, leader, current = partition.log, partition.leader, self.current
+        log, leader, question = partition.log, partition.leader, self.question
         if leader is None:
             validate_leader_epoch(wanted.current_leader_epoch, partition.replica.leader_epoch)
             diverging = find_divergence(
@@ -214,21 +214,21 @@ class FetchRead:
                 last_fetched_epoch=wanted.last_fetched_epoch,
             )
         else:
-            follower = current.follower
+            follower = question.follower
             if follower is not None:
                 leader.validate_follower(follower.replica_id, follower.replica_epoch)
             diverging = leader.validate_fetch(
                 wanted.current_leader_epoch, wanted.fetch_offset, wanted.last_fetched_epoch
             )
-            if current.rack_of is not None and diverging is None:
-                return self._read_elsewhere(leader, wanted, current.rack_of)
+            if question.rack_of is not None and diverging is None:
+                return self._read_elsewhere(leader, wanted, question.rack_of)
         return None if diverging is None else self._diverging(log, wanted, diverging)
 
     def _consume(self, partition: Partition, wanted: FetchPartition) -> PartitionData:
-        log, is_read_committed = partition.log, self.current.is_read_committed
+        log, is_read_committed = partition.log, self.question.is_read_committed
         stable_offset = log.last_stable_offset
         size_bytes = self.size_bytes
-        left_bytes = self.current.max_bytes - size_bytes
+        left_bytes = self.question.max_bytes - size_bytes
         parts, read_bytes, aborted = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
@@ -253,12 +253,12 @@ class FetchRead:
         log, throttle = partition.log, self._logs.throttle
         is_throttled = throttle.is_used and throttle.is_throttled(*partition.topic_partition)
         is_held_back = is_throttled and self._must_wait(partition, follower)
-        is_read_committed = self.current.is_read_committed
+        is_read_committed = self.question.is_read_committed
         read = log.read(
             wanted.fetch_offset,
             max_bytes=0
             if is_held_back
-            else max(0, min(wanted.partition_max_bytes, self.current.max_bytes - self.size_bytes)),
+            else max(0, min(wanted.partition_max_bytes, self.question.max_bytes - self.size_bytes)),
             max_offset=log.log_end_offset,
             minimum_one_batch=self.size_bytes == 0 and not is_held_back,
             with_aborted_transactions=is_read_committed,
@@ -298,7 +298,7 @@ class FetchRead:
         self, leader: Leader, wanted: FetchPartition, rack_of: RackOf
     ) -> PartitionData | None:
         """Name a replica in the consumer's own rack; None when it should read here."""
-        rack = self.current.request.rack_id
+        rack = self.question.request.rack_id
         preferred = preferred_read_replica(leader, rack, wanted.fetch_offset, rack_of)
         if preferred < 0:
             return None

@@ -19,7 +19,7 @@ from itertools import chain
 
 from broker.config.broker_config import BrokerConfig
 from broker.server.cluster.cluster_view import SAYS_WHO_LEADS, tell_leaders
-from broker.server.handlers.share.share_read import ReadLimits, ShareRead
+from broker.server.handlers.share.share_read import ShareRead, Wanted
 from broker.server.metrics import Metrics
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
@@ -170,9 +170,9 @@ class ShareFetch:
 
     # --- acquire ---
 
-    def _wanted(self, request: ShareFetchRequest, member: SessionKey) -> ReadLimits:
+    def _wanted(self, request: ShareFetchRequest, member: SessionKey) -> Wanted:
         max_bytes = min(self._max_fetch_bytes, request.max_bytes)
-        return ReadLimits(
+        return Wanted(
             Demand(
                 member.member_id,
                 request.max_records,

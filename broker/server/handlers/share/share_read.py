@@ -40,7 +40,7 @@ READS_AT_ONCE = 8
 """The reads of one share-partition for one answer, if those before give no record."""
 
 
-class ReadLimits(NamedTuple):
+class Wanted(NamedTuple):
     """What a ShareFetch asks for."""
 
     demand: Demand
@@ -51,7 +51,7 @@ class ReadLimits(NamedTuple):
 class ShareRead:
     """Owns one reading: the share-partitions that are led here, and what each gives."""
 
-    def __init__(self, shares: SharePartitions, group_id: str, wanted: ReadLimits) -> None:
+    def __init__(self, shares: SharePartitions, group_id: str, wanted: Wanted) -> None:
         self._shares = shares
         self._group_id = group_id
         self._wanted = wanted

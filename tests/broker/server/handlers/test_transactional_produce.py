@@ -326,7 +326,7 @@ def test_who_reads_what_is_committed_is_not_looked_at_for_what_is_not_decided(mo
     leader, looks, run = Leader(), [], FetchRead.run
 
     def counted(read, asked):
-        looks.append(read.current.follower)
+        looks.append(read.question.follower)
         run(read, asked)
 
     leader.begin()

@@ -11,7 +11,7 @@ from broker.server.handlers.fetch.list_offsets import ListOffsets
 from broker.server.network.client_connection import client_settings
 from broker.server.replication import leader_fetcher
 from broker.server.replication.leader_fetcher import LeaderFetcher
-from broker.server.replication.log_bounds import FetcherParts
+from broker.server.replication.offsets_question import FetcherParts
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import RequestHeader, decode_response, encode_response

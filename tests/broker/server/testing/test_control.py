@@ -7,7 +7,7 @@ from typing import Any
 from broker.server.testing.control import Control
 from broker.server.testing.routes import Answer, Command, Refused, Route
 from common.http.security import HttpSecurity
-from common.http.small_server import Page, PageRequest, SmallServer, text
+from common.http.small_server import Asked, Page, SmallServer, text
 
 HERE = {"host": "127.0.0.1:9"}
 
@@ -91,4 +91,4 @@ def test_without_a_control_there_is_none() -> None:
     plain = SmallServer(lambda _: None)
     assert plain.answer("POST", "/faults", list(HERE.items())).status == 405  # type: ignore[union-attr]
     assert plain.answer("GET", "/faults", list(HERE.items())).status == 404  # type: ignore[union-attr]
-    assert isinstance(PageRequest("/", HERE).body, bytes)
+    assert isinstance(Asked("/", HERE).body, bytes)

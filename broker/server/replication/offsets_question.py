@@ -58,7 +58,7 @@ class FetcherParts(NamedTuple):
     """Called with a leader that answers again."""
 
 
-class LogBoundsRequest:
+class OffsetsQuestion:
     """Asks for the first and the last offsets of some of the leader's logs, one after the other."""
 
     def __init__(

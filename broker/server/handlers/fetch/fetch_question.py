@@ -21,7 +21,7 @@ Asked = Sequence[tuple[Key, FetchPartition]]
 RackOf = Callable[[int], str | None]
 
 
-class CurrentFetch:
+class Question:
     """A Fetch under way. A partition that is named twice is read once; its last entry counts."""
 
     __slots__ = (
