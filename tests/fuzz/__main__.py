@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from tests.fuzz.in_process import Finding, in_process_node
+from tests.fuzz.in_process import WITHOUT_RIGHTS, Finding, in_process_node
 from tests.fuzz.over_sockets import fuzz_over_sockets
 
 
@@ -53,7 +53,7 @@ def fuzz_guided(seconds: int, seed: int) -> bool:
 def replay(frames: list[str]) -> int:
     """Send frames to a new node, one after the other, and print the effect of each."""
     failed = 0
-    with in_process_node() as node:
+    with in_process_node(WITHOUT_RIGHTS) as node:
         for given in frames:
             listener, _, text = given.rpartition(":")
             try:

@@ -61,6 +61,13 @@ STEPS_AFTER_ANSWER = 3
 """Turns of the loop for the work that a request leaves after its answer."""
 
 
+WITHOUT_RIGHTS: Mapping[str, str] = MappingProxyType(
+    {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+)
+"""Those who log in have no rights; the clients of the other listeners, the node too, have all."""
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 

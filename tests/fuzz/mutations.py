@@ -44,6 +44,8 @@ RUNS = (
 NODE_ID = 1
 MAX_FRAME_BYTES = 1_000_000
 MAX_VALUES = 100_000
+MAX_NAME_BITS = 15
+"""A text of most versions has 32,767 bytes at most."""
 BROKER_RESOURCE = 4
 MANY_PARTITIONS = 1_000
 
@@ -183,13 +185,19 @@ def _changed_one(value: Any, kind: str, random: Random) -> Any:
         case "uuid":
             return random.choice((bytes(16), b"\xff" * 16, random.randbytes(16)))
         case "string":
-            return random.choice(STRINGS)
+            return random.choice(STRINGS) if random.random() < 0.7 else _name(random)
         case "bytes":
             return random.choice((b"", b"\xff" * 5, random.randbytes(random.randint(1, 60))))
         case "records":
             return _records(random)
         case _:
             return value
+
+
+def _name(random: Random) -> str:
+    """Make a name of any length that fits into a frame; each magnitude is as likely."""
+    length = int(2 ** (random.random() * MAX_NAME_BITS))
+    return random.choice("nN\x01\u00e9") * (length - 1)
 
 
 def _number(bits: int, value: Any, random: Random) -> int:

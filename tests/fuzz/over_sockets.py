@@ -21,12 +21,18 @@ from uuid import uuid4
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millstream.testing import LocalBroker
-from tests.fuzz.in_process import Finding, combined_settings, in_process_node
+from tests.fuzz.in_process import (
+    WITHOUT_RIGHTS,
+    Finding,
+    combined_settings,
+    in_process_node,
+)
 from tests.fuzz.mutations import mutated
 from tests.fuzz.neighbour import Neighbour
 from tests.fuzz.valid_requests import (
     BROKER,
     CONTROLLER,
+    LOGGED_IN,
     TOKENS,
     TOPIC,
     World,
@@ -78,12 +84,12 @@ class Verdict:
 
 
 def fuzz_over_sockets(seed: int, seconds: float) -> Verdict:
-    """Send mutated frames to a new node for `seconds`."""
-    settings = combined_settings()
+    """Send mutated frames to a new node for `seconds`; clients that log in have no rights."""
+    settings = combined_settings() | WITHOUT_RIGHTS
     with LocalBroker(**settings) as broker:
         broker_port, controller_port, sasl_port = _ports(settings["listeners"])
         addresses = {BROKER: broker_port, CONTROLLER: controller_port}
-        addresses |= dict.fromkeys(TOKENS, sasl_port)
+        addresses |= dict.fromkeys((LOGGED_IN, *TOKENS), sasl_port)
         neighbour = Neighbour(
             broker.bootstrap_servers,
             f"kept-{uuid4().hex[:12]}",
@@ -181,7 +187,7 @@ def guilty(suspects: list[Sent]) -> list[Sent]:
     """Return the frames that fail by themselves; all frames if none does."""
     found = []
     for listener, frame in suspects:
-        with in_process_node() as node:
+        with in_process_node(WITHOUT_RIGHTS) as node:
             try:
                 node.send(listener, frame)
             except Finding:

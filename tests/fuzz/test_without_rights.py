@@ -12,7 +12,7 @@ import pytest
 from broker.server.authorization.audit import MAX_LINES
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.message import Struct
-from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
+from tests.fuzz.in_process import WITHOUT_RIGHTS, InProcessNode, answer_to, in_process_node
 from tests.fuzz.valid_requests import (
     GROUP,
     LOGGED_IN,
@@ -22,10 +22,6 @@ from tests.fuzz.valid_requests import (
     valid_requests,
 )
 
-RULES = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:node",
-}
 NAMES = {GROUP, TOPIC, TRANSACTIONAL_ID}
 MAX_LINE = 2_000
 LENGTHS = (0, 1, 249, 250, 1_024, 1_025, 8_000)
@@ -34,7 +30,7 @@ ANSWER_SECONDS = 10
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[InProcessNode]:
-    with in_process_node(RULES) as started:
+    with in_process_node(WITHOUT_RIGHTS) as started:
         yield started
 
 

@@ -264,6 +264,6 @@ def _plain(name: str, kind: str, key: ApiKey, world: World) -> Any:
 def pick(requests: list[Recorded], random: Random) -> Recorded:
     """Choose an API first, so that APIs with many versions are not more likely."""
     sasl = random.choice(list(TOKENS))
-    listener = random.choice((*(BROKER,) * 5, *(CONTROLLER,) * 2, sasl))
+    listener = random.choice((*(BROKER,) * 5, *(CONTROLLER,) * 2, *(LOGGED_IN,) * 3, sasl))
     key = random.choice(APIS[listener])
     return random.choice([r for r in requests if (r.listener, r.api_key) == (listener, key)])
