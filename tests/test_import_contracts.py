@@ -58,6 +58,7 @@ BREACHES = {
         "import common.kafka.admin.cluster",
     ),
     "The core of Kafka's clients": ("common/kafka/client/exchange.py", "import asyncio"),
+    "How far groups are behind": ("lag/monitor.py", "import lag.asking"),
     "What an explanation says": ("explain/causes/record.py", "import explain.asking.records"),
     "What users import": ("millstream/testing/topics.py", "import common.kafka.topics"),
     "The broker shares its pages": (

@@ -18,6 +18,7 @@ FOLDERS = (
     "console",
     "demo",
     "explain",
+    "lag",
     "millstream",
     "mirror",
     "rest_proxy",

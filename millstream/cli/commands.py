@@ -80,6 +80,10 @@ OWN_COMMANDS = {
         "explain.command",
         "why a record, group or transaction is as it is, and what to do",
     ),
+    "lag": (
+        "lag.command",
+        "how far groups are behind: records, seconds, state; once, watched, or as metrics",
+    ),
     "demo": ("demo.pipeline.command", "run the whole order pipeline on this machine"),
     "lab": ("demo.labs.command", "do a lab, or watch what clusters do when something breaks"),
     "load": ("demo.load.command", "send orders at a rate, tell what becomes of them"),
@@ -96,7 +100,7 @@ GROUPS = {
         for name, (_, _, what) in PROGRAMS.items()
         if name not in TOOLS and name not in _OF_THE_PIPELINE
     },
-    "Any cluster": {"explain": OWN_COMMANDS["explain"][1]},
+    "Any cluster": {name: OWN_COMMANDS[name][1] for name in ("explain", "lag")},
     "Kafka's tools, on any cluster": TOOLS,
     "The order pipeline": {
         **{name: OWN_COMMANDS[name][1] for name in ("demo", "lab", "load", "rights")},

@@ -18,6 +18,8 @@ from broker.server.quorum.quorum_metrics import QuorumCollector
 from broker.server.share.share_metrics_page import ShareCollector
 from common.process.telemetry import Metrics as ServiceMetrics
 from connect.rest.metrics import ConnectMetrics
+from lag.facts import Look
+from lag.server import Looking
 from millstream.connect.connectors import TopicPartition
 from mirror import metrics as mirrored
 from mirror.dedicated import front
@@ -101,6 +103,8 @@ def programs(folder: Path) -> Iterator[tuple[str, list[Family]]]:
     yield "A worker of Connect", families_of([ConnectMetrics(_worker())])
     yield "The mirror", _of_mirror()
     yield "A service of the pipeline", of_registry(ServiceMetrics().registry)
+    looking = Looking(lambda: Look(0, {}, {}, {}), 10)
+    yield "The lag monitor", of_registry(looking.registry)
     yield "Streams", of_registry(StreamsMetrics().registry)
     yield "A Spark job", of_registry(JobMetrics().registry)
     dashboard = CollectorRegistry()

@@ -34,6 +34,7 @@ SLIPS = {
     "stop": ("--klil", "--kill"),
     "start": ("--nmae=x", "--name"),
     "explain": ("--jsno", "--json"),
+    "lag": ("--wtach", "--watch"),
     "explain topic": ("--record-bites=1", "--record-bytes"),
     "explain group": ("--secons=1", "--seconds"),
     "demo": ("--lit-e", "--lite"),
