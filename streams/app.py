@@ -16,8 +16,7 @@ from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.topics import PARTITION_COUNT
 from streams.around_faust.delivery import Delivery
 from streams.around_faust.log_reader import LogReader
-from streams.around_faust.recovery import Tables
-from streams.around_faust.tables import ROCKSDB_OPTIONS, ChangelogTable
+from streams.around_faust.tables import ROCKSDB_OPTIONS, ChangelogTable, Tables
 from streams.around_faust.transport import CommittedApp, credentials_of
 from streams.around_faust.writer import Writer
 from streams.codec import Codec

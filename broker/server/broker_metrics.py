@@ -14,8 +14,7 @@ from prometheus_client.samples import Sample
 
 from broker.server.broker import Broker
 from broker.server.clock import monotonic_seconds, thread_seconds
-from broker.server.coordinators.group_metrics import group_families
-from broker.server.coordinators.share_state_page import share_state_families
+from broker.server.coordinators.group_metrics import group_families, share_state_families
 from broker.server.metric_families import counter, counters, gauge, gauges, summary
 from broker.server.metrics import TopicTraffic
 from broker.server.network.request_times import FETCHES_BY_SENDER, PARTS, part_of

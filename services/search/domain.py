@@ -20,6 +20,11 @@ from typing import Any, NamedTuple
 
 from services.json_values import moment, money
 
+
+class IndexAwayError(OSError):
+    """The index cannot be reached or written; what was asked for may be tried again."""
+
+
 STATES = ("CREATED", "VALIDATED", "FAILED", "PAID", "SHIPPED", "CANCELLED")
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 100

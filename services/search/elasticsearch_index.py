@@ -13,8 +13,7 @@ from typing import Any
 
 from elasticsearch import ApiError, AsyncElasticsearch, BadRequestError, TransportError
 
-from services.search.away import IndexAwayError
-from services.search.domain import Document, Found, Place, Question
+from services.search.domain import Document, Found, IndexAwayError, Place, Question
 
 _TIMEOUT_SECONDS = 10
 _RETRIES = 3

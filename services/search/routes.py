@@ -5,8 +5,7 @@ from aiohttp import web
 from common.http.problems import ProblemError, unavailable
 from common.processing.service import Running
 from services.search.app import SearchService
-from services.search.away import IndexAwayError
-from services.search.domain import WrongQuestionError, answer, read_question
+from services.search.domain import IndexAwayError, WrongQuestionError, answer, read_question
 from services.search.index import OrderIndex
 from services.search.settings import SearchSettings
 

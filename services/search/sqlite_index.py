@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from services.search.away import IndexAwayError
-from services.search.domain import Document, Found, Place, Question
+from services.search.domain import Document, Found, IndexAwayError, Place, Question
 
 _BUSY_SECONDS = 10.0
 _SCHEMA = """

@@ -23,6 +23,10 @@ freeze or wake up. The price is one read of the compacted changelog at each reba
 Its stores close their databases. Faust only drops its references to a database. A traceback of a
 crashed app is enough to keep the database open and locked, and then neither the next app nor a
 later assignment of the partition can open it.
+
+Faust's table recovery (`Tables`) reads no changelogs into active tables. Faust would first read the
+same changelogs up to the record before their end, and wait for ever: rows are written in
+transactions, so the last entry of a partition is a marker. Standbys are read by Faust's own code.
 """
 
 import json
@@ -35,6 +39,8 @@ from typing import Any, cast
 
 import faust
 from faust.stores import rocksdb
+from faust.tables import TableManager
+from faust.tables.recovery import Recovery
 from rocksdict import DbClosedError
 from yarl import URL
 
@@ -223,3 +229,23 @@ class ChangelogTable(faust.Table[bytes, bytes]):
         rows: Iterable[tuple[bytes, bytes]]
         rows = store._visible_items(self._database(partition))  # noqa: SLF001
         return rows
+
+
+class _Recovery(Recovery):
+    def need_recovery(self) -> bool:
+        return False
+
+
+class Tables(TableManager):
+    """Faust's recovery for all tables of an app."""
+
+    @property
+    def recovery(self) -> Any:
+        if self._recovery is None:
+            self._recovery = _Recovery(self.app, self, beacon=self.beacon, loop=self.loop)
+        return self._recovery
+
+    async def on_start(self) -> None:
+        """Start like Faust, but without its initial wait of one second."""
+        await self._update_channels()
+        await self.recovery.start()

@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from services.search.app import SearchWorker
-from services.search.away import IndexAwayError
-from services.search.domain import Document, Place, Question, document_of, split_words
+from services.search.domain import (
+    Document,
+    IndexAwayError,
+    Place,
+    Question,
+    document_of,
+    split_words,
+)
 from services.search.index import OrderIndex, WrongIndexError, choose_index
 from services.search.sqlite_index import SqliteIndex
 from tests.lib.order_feed import NOON, Feed, order_event

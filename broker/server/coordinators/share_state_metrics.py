@@ -1,4 +1,4 @@
-"""The counters of share-partitions' states; `share_state_page` makes text of them on request."""
+"""The counters of share-partitions' states; `group_metrics` makes text of them on request."""
 
 
 class ShareStateMetrics:

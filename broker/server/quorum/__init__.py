@@ -20,7 +20,7 @@ and the channel through which it asks the active controller. Its parts:
       failure_probe            whether a broker whose connection closed is gone
     voters, formatting         configured voters, this controller's endpoints; storage format
     initial_controllers        the first controllers of a new quorum
-    quorum_metrics             numbers for /metrics, from `election_times` and `quorum_activity` too
+    quorum_metrics             numbers for /metrics, from `quorum_activity` too
 
 The life of a CreateTopics on three nodes: a broker asks its `controller_channel`; that sends it to
 the leader's `controller_listeners`; `active_controller` lets the rules decide and appends the

@@ -42,10 +42,9 @@ from broker.server.quorum.controller.controller_rules import (
 )
 from broker.server.quorum.controller.describe import describe_controllers, describe_quorum
 from broker.server.quorum.controller.leadership import Leadership
-from broker.server.quorum.election_times import ElectionTimes
 from broker.server.quorum.metadata_machine import MetadataMachine
 from broker.server.quorum.metadata_snapshots import MetadataSnapshots
-from broker.server.quorum.quorum_activity import QuorumActivity
+from broker.server.quorum.quorum_activity import ElectionTimes, QuorumActivity
 from broker.server.quorum.raft.peers import Peers
 from broker.server.quorum.raft.raft_shell import RaftShell
 from broker.server.quorum.voters import configured_voters, controller_endpoints

@@ -8,6 +8,8 @@ import math
 from collections import deque
 from collections.abc import Iterator
 
+from broker.raft.output import LeaderChange
+
 SAMPLE_MS = 30_000
 MAX_WAITING = 10_000
 """The most appends whose commit is awaited for its latency; of more, the oldest are left out."""
@@ -95,3 +97,21 @@ class QuorumActivity:
     def idle_ratio(self, now_ms: int) -> float:
         """Return the share of the time in which the quorum had nothing to do."""
         return max(0.0, 1 - self.busy_ms.rate(now_ms) / 1000)
+
+
+class ElectionTimes:
+    """From the loss of a leader until the next one is known."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.recent_ms = Samples(now_ms)
+        self._without_since_ms: int | None = None
+
+    def note(self, change: LeaderChange, now_ms: int) -> None:
+        """Handle a change of the known leader."""
+        if change.leader_id is None:
+            if self._without_since_ms is None:
+                self._without_since_ms = now_ms
+            return
+        if self._without_since_ms is not None:
+            self.recent_ms.add(now_ms - self._without_since_ms, now_ms)
+            self._without_since_ms = None
