@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-import confluent_kafka
-
 from common.credentials.connecting import Security
 from common.kafka.acls import Acl, AclFilter
 from common.kafka.admin import acls, groups, topics
@@ -176,6 +174,8 @@ def _refusal(error: KafkaError) -> RestError:
     if isinstance(error, NoAnswerError):
         return RestError(BROKER_NOT_AVAILABLE, f"Kafka cannot be reached: {error}")
     if error.message in (None, ERROR_TEXTS.get(error.code)):
-        # The broker said no more than the code.
-        return refusal_of_code(error.code, confluent_kafka.KafkaError(error.code).str())
+        # The broker said no more than the code. The library takes long to import.
+        from confluent_kafka import KafkaError as Texts
+
+        return refusal_of_code(error.code, Texts(error.code).str())
     return refusal_of_code(error.code, error.message)
