@@ -9,8 +9,9 @@
     families  this as metrics, with the names of kafka_exporter and of kafka-lag-exporter
     asking    looks at a cluster, with Kafka's protocol; the only part that asks brokers
     spark     the offsets of a Spark query, from its checkpoint
+    probe     messages through every broker, all the time, and what became of them
     server    looks at intervals, and serves `/metrics` and health
     command   `millstream lag`
 
-All but the last four are pure: time is an argument.
+All but the last five are pure: time is an argument.
 """

@@ -25,6 +25,7 @@ from common.process.starting import configure_logging
 from lag.asking import Asking
 from lag.facts import Look
 from lag.monitor import Monitor
+from lag.probe.layout import ProbeSettings
 from lag.spark import CheckpointError, checkpoint_offsets
 from lag.table import text
 
@@ -38,13 +39,15 @@ def main(arguments: Sequence[str]) -> int:
     logging.getLogger("common.credentials").setLevel(logging.ERROR)
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.probe and options.listen is None:
+        parser.error("--probe needs --listen, where its metrics are")
     servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if not servers:
         parser.error("--bootstrap-server is missing")
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         with AdminClient(_settings(access, round(options.timeout * 1000))) as client:
-            return _run(client, options)
+            return _run(client, access, options)
     except (ClientSettingsError, CheckpointError) as error:
         parser.error(str(error))
     except (KafkaError, ConnectionFailed, OSError) as error:
@@ -89,6 +92,14 @@ def _parser() -> CommandParser:
     )
     add_http_option(parser)
     parser.add_argument(
+        "--probe",
+        nargs="?",
+        const=ProbeSettings(),
+        type=_probe,
+        metavar="TOPIC",
+        help="with --listen: also send messages through every broker, and measure their way",
+    )
+    parser.add_argument(
         "--interval",
         type=float,
         default=INTERVAL_SECONDS,
@@ -116,17 +127,11 @@ def _settings(access: KafkaAccess, timeout_ms: int) -> AdminSettings:
     )
 
 
-def _run(client: AdminClient, options: argparse.Namespace) -> int:
+def _run(client: AdminClient, access: KafkaAccess, options: argparse.Namespace) -> int:
     asking = Asking(client, timestamp_ms, _matches(options.group), _matches(options.topic))
     look = partial(_look, asking, dict(options.checkpoint))
     if options.listen is not None:
-        from lag.server import Looking, serve
-
-        configure_logging()
-        host, port = options.listen
-        security = http_security(options.http_config)
-        looking = Looking(look, options.interval)
-        asyncio.run(serve(looking, host, port, security, lambda line: print(line, flush=True)))  # noqa: T201
+        asyncio.run(_serve(look, access, options))
         return 0
     monitor = Monitor()
     while True:
@@ -136,6 +141,32 @@ def _run(client: AdminClient, options: argparse.Namespace) -> int:
         if not options.watch:
             return 0
         time.sleep(options.interval)
+
+
+async def _serve(
+    look: Callable[[], Look], access: KafkaAccess, options: argparse.Namespace
+) -> None:
+    # Imported here: a table needs neither a server nor aiokafka.
+    from lag.server import Looking, serve
+
+    configure_logging()
+    looking, probing = Looking(look, options.interval), []
+    if options.probe:
+        from common.kafka.quiet_clients import quiet_clients
+        from lag.probe.figures import Figures
+        from lag.probe.probing import Probe
+
+        quiet_clients()
+        settings = _settings(access, round(options.timeout * 1000))
+        figures = Figures(looking.registry)
+        probing = [Probe(access, partial(AdminClient, settings), figures, options.probe).run()]
+    await serve(
+        looking,
+        probing,
+        options.listen,
+        http_security(options.http_config),
+        lambda line: print(line, flush=True),  # noqa: T201
+    )
 
 
 def _look(asking: Asking, checkpoints: dict[str, Path]) -> Look:
@@ -158,6 +189,10 @@ def _checkpoint(text: str) -> tuple[str, Path]:
     if not (name and equals and folder):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FOLDER")
     return name, Path(folder)
+
+
+def _probe(text: str) -> ProbeSettings:
+    return ProbeSettings(topic=text)
 
 
 def _address(text: str) -> tuple[str, int]:

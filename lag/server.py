@@ -7,8 +7,8 @@ fail the last numbers stay, and `/health/ready` says what is wrong.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -97,19 +97,26 @@ def application(looking: Looking, host: str) -> web.Application:
 
 
 async def serve(
-    looking: Looking, host: str, port: int, security: HttpSecurity, say: Callable[[str], None]
+    looking: Looking,
+    probing: Sequence[Coroutine[Any, Any, None]],
+    address: tuple[str, int],
+    security: HttpSecurity,
+    say: Callable[[str], None],
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Raises OSError when the port is taken."""
+    """Serve until SIGTERM or SIGINT, and probe if asked. Raises OSError when the port is taken."""
+    host, port = address
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     runner = runner_of(application(looking, host), security=security)
     await runner.setup()
-    running = spawn(looking.run())
+    running = [spawn(each) for each in (looking.run(), *probing)]
     try:
         await serve_on(runner, host, port)
         say(f"millstream lag ready on {security.scheme}://{host}:{runner.addresses[0][1]}/metrics")
         await stopping.wait()
     finally:
-        running.cancel()
+        for each in running:
+            each.cancel()
+        await asyncio.wait(running)
         await runner.cleanup()

@@ -19,6 +19,7 @@ from broker.server.share.share_metrics_page import ShareCollector
 from common.process.telemetry import Metrics as ServiceMetrics
 from connect.rest.metrics import ConnectMetrics
 from lag.facts import Look
+from lag.probe.figures import Figures
 from lag.server import Looking
 from millstream.connect.connectors import TopicPartition
 from mirror import metrics as mirrored
@@ -105,6 +106,9 @@ def programs(folder: Path) -> Iterator[tuple[str, list[Family]]]:
     yield "A service of the pipeline", of_registry(ServiceMetrics().registry)
     looking = Looking(lambda: Look(0, {}, {}, {}), 10)
     yield "The lag monitor", of_registry(looking.registry)
+    probed = CollectorRegistry()
+    Figures(probed)
+    yield "The lag monitor with --probe", of_registry(probed)
     yield "Streams", of_registry(StreamsMetrics().registry)
     yield "A Spark job", of_registry(JobMetrics().registry)
     dashboard = CollectorRegistry()

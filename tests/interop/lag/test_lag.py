@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from millstream.launch import program_environment
-from millstream.testing import LocalBroker
+from millstream.testing import LocalBroker, LocalCluster
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -69,7 +69,7 @@ def commit(broker: LocalBroker, group: str, *offsets: int) -> None:
     consumer.close()
 
 
-def command(broker: LocalBroker, *arguments: str) -> list[str]:
+def command(broker: LocalBroker | LocalCluster, *arguments: str) -> list[str]:
     at = ["--bootstrap-server", broker.bootstrap_servers]
     return [sys.executable, "-m", "millstream", "lag", *at, *arguments]
 
@@ -86,7 +86,7 @@ def table(broker: LocalBroker, *arguments: str) -> list[list[str]]:
 
 
 @contextmanager
-def served(broker: LocalBroker, *arguments: str) -> Iterator[str]:
+def served(broker: LocalBroker | LocalCluster, *arguments: str) -> Iterator[str]:
     with subprocess.Popen(
         command(broker, "--listen", "127.0.0.1:0", "--interval", "0.1", *arguments),
         stdout=subprocess.PIPE,
