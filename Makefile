@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel test test-changed test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
+.PHONY: help setup demo wheel docs test test-changed test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -162,6 +162,10 @@ least-rights: $(VENV)/.dev ## take every right from a program, one at a time: ea
 
 bench: $(VENV)/.dev ## measure; see bench/README.md
 	$(BIN)/python -m bench
+
+docs: $(VENV)/.dev ## the documentation as a site in build/docs; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs -b html . build/docs
+	@echo "open build/docs/docs/index.html"
 
 lock: $(VENV)/.dev ## make requirements/*.txt anew from pyproject.toml: versions and hashes, never a URL
 	UV_PYTHON_DOWNLOADS=never $(BIN)/python requirements/lock.py

@@ -34,6 +34,8 @@ HOUSE_RULES = (
 EVERYTHING = "tests/*"
 OTHER_FILES = {
     "README.md": ["tests/interop/programs/test_documented_commands.py"],
+    "docs/cluster.md": ["tests/interop/programs/test_documented_commands.py"],
+    "docs/labs/*.md": ["tests/demo/labs/test_labs.py"],
     "*.md": [],
     ".ci/*": [],
     ".gitignore": [],

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 PAGES = (
     "README.md",
     "connect/README.md",
+    "docs/cluster.md",
+    "docs/pipeline.md",
     "docs/tools.md",
     "spark_analytics/README.md",
     "streams/README.md",
@@ -39,8 +41,7 @@ NOT_RUN = {
     r"pip install \.": "test_the_line_that_installs_is_typed_in_a_clone types it",
     r"millstream up": "takes the ports of everybody; test_installed.py starts it on free ones",
     r"millstream load .*": "needs the whole pipeline; tests/millstream runs it",
-    r"millstream lab( (failover|mirror-.*))?": "tests/millstream runs them",
-    r"millstream lab work-queue.*": "tests/millstream runs it",
+    r"millstream lab( .*)?": "tests/demo/labs runs them",
     r"millstream (streams|spark-job) --bootstrap-servers .*": "needs a registry; its help is run",
     r"\.venv/bin/python -m tests\.connect\..*": "a clone's, minutes long",
     r"export MILLSTREAM_SPARK_CONF=.*": "set for the session of this test",
@@ -230,10 +231,13 @@ def test_the_page_of_the_session(walk: Walk, broker: LocalBroker) -> None:
 
 
 def test_the_first_page(walk: Walk, broker: LocalBroker) -> None:
-    page = "README.md"
-    for number, block in enumerate(blocks(page, "python")):
+    for number, block in enumerate(blocks("README.md", "python")):
         (walk.folder / f"block{number}.py").write_text(block)
         walk.type(f"python block{number}.py")
+
+
+def test_the_page_of_the_cluster(walk: Walk, broker: LocalBroker) -> None:
+    page = "docs/cluster.md"
     (port, controller) = islice(free_ports(), 2)
     (walk.folder / "server.properties").write_text(
         f"process.roles=broker,controller\nnode.id=1\nlog.dirs=data\n"
