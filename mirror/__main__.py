@@ -82,9 +82,9 @@ def read_file(path: Path, command_config: str = "") -> MirrorMakerSettings:
         raise ConfigException(str(error)) from None
 
 
-def chosen(told: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
+def choose_flows(settings: MirrorMakerSettings, clusters: Sequence[str]) -> list[Pair]:
     """Return the flows into the named clusters. Raises ConfigException when there are none."""
-    pairs = [each for each in told.flows() if not clusters or each.target in clusters]
+    pairs = [each for each in settings.flows() if not clusters or each.target in clusters]
     if not pairs:
         raise ConfigException(f"No flows lead to {', '.join(clusters)}")
     return pairs
@@ -98,7 +98,7 @@ async def serve(options: argparse.Namespace) -> int:
     told = read_file(options.config, options.command_config)
     if options.once:
         told = MirrorMakerSettings({**_ONCE, **told.written})
-    pairs = chosen(told, options.clusters)
+    pairs = choose_flows(told, options.clusters)
     listener = told.written.get("listeners")
     security = http_security(options.http_config)
     check_listener(security, listener or security.scheme)
@@ -142,7 +142,7 @@ async def _run_until(
 
 def show_status(options: argparse.Namespace) -> int:
     told = read_file(options.config, options.command_config)
-    found = [flow_status(told, pair) for pair in chosen(told, options.clusters)]
+    found = [flow_status(told, pair) for pair in choose_flows(told, options.clusters)]
     if options.json:
         say(json.dumps([status_body(each) for each in found], indent=2))
     else:

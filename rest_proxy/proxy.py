@@ -30,10 +30,10 @@ from rest_proxy.web.turns import Turns
 _CLIENT_ID: Final = "client.id"
 
 
-def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict[str, Any]:
+def librdkafka_settings(bootstrap_servers: str, settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings for clients of librdkafka; raises ClientSettingsError."""
     try:
-        security = librdkafka_security(said)
+        security = librdkafka_security(settings)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"client.{error}") from None
     return {
@@ -43,12 +43,14 @@ def librdkafka_settings(bootstrap_servers: str, said: Mapping[str, str]) -> dict
     }
 
 
-def aiokafka_settings(told: Mapping[str, Any], context: ssl.SSLContext | None) -> dict[str, Any]:
+def aiokafka_settings(
+    settings: Mapping[str, Any], context: ssl.SSLContext | None
+) -> dict[str, Any]:
     """Translate settings of librdkafka; raises ClientSettingsError for invalid files."""
     return {
-        "bootstrap_servers": told["bootstrap.servers"],
-        "client_id": told[_CLIENT_ID],
-        **aiokafka_security(told, context),
+        "bootstrap_servers": settings["bootstrap.servers"],
+        "client_id": settings[_CLIENT_ID],
+        **aiokafka_security(settings, context),
     }
 
 

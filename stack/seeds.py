@@ -96,42 +96,42 @@ def together(first: Seeds, second: Seeds) -> Seeds:
     return seeds
 
 
-def checked(told: Any) -> Seeds:
+def checked(data: Any) -> Seeds:
     """Return seeds in their normal form; raise SeedError."""
-    if told is None:
-        told = {}
-    if isinstance(told, list):
-        told = {"topics": told}
-    if not isinstance(told, dict):
+    if data is None:
+        data = {}
+    if isinstance(data, list):
+        data = {"topics": data}
+    if not isinstance(data, dict):
         raise SeedError("it must be a list of topics, or a mapping with topics: and schemas:")
-    _only(told, "the file", "topics", "schemas")
-    topics = [_topic(each, f"topics[{n}]") for n, each in enumerate(_list(told, "topics"))]
-    schemas = [_schema(each, f"schemas[{n}]") for n, each in enumerate(_list(told, "schemas"))]
+    _only(data, "the file", "topics", "schemas")
+    topics = [_topic(each, f"topics[{n}]") for n, each in enumerate(_list(data, "topics"))]
+    schemas = [_schema(each, f"schemas[{n}]") for n, each in enumerate(_list(data, "schemas"))]
     return together({"topics": topics, "schemas": schemas}, {})
 
 
-def _topic(told: Any, where: str) -> dict[str, Any]:
-    if isinstance(told, str):
-        return _of_line(told, where)
-    if not isinstance(told, dict):
+def _topic(data: Any, where: str) -> dict[str, Any]:
+    if isinstance(data, str):
+        return _of_line(data, where)
+    if not isinstance(data, dict):
         raise SeedError(f"{where} must be a name or a mapping")
-    _only(told, where, *_TOPIC)
-    name = told.get("name")
+    _only(data, where, *_TOPIC)
+    name = data.get("name")
     if not isinstance(name, str) or not name:
         raise SeedError(f"{where}.name is missing")
-    config = told.get("config") or {}
+    config = data.get("config") or {}
     if not isinstance(config, dict):
         raise SeedError(f"{where}.config must be a mapping")
-    parts = {part: _part(told.get(part), f"{where}.{part}") for part in ("key", "value")}
+    parts = {part: _part(data.get(part), f"{where}.{part}") for part in ("key", "value")}
     return {
         "name": name,
-        "partitions": _count(told.get("partitions"), f"{where}.partitions"),
-        "replicas": _count(told.get("replicas"), f"{where}.replicas"),
+        "partitions": _count(data.get("partitions"), f"{where}.partitions"),
+        "replicas": _count(data.get("replicas"), f"{where}.replicas"),
         "config": {str(key): _text(value) for key, value in config.items()},
         **parts,
         "records": [
             _record(each, parts, f"{where}.records[{n}]")
-            for n, each in enumerate(_list(told, "records", where))
+            for n, each in enumerate(_list(data, "records", where))
         ],
     }
 
@@ -155,38 +155,38 @@ def _of_line(line: str, where: str) -> dict[str, Any]:
     }
 
 
-def _part(told: Any, where: str) -> dict[str, Any] | None:
+def _part(data: Any, where: str) -> dict[str, Any] | None:
     """Return the encoding of keys or values: their type, and the text of their schema."""
-    if told is None:
+    if data is None:
         return None
-    if isinstance(told, str):
-        told = {"type": told}
-    if not isinstance(told, dict):
+    if isinstance(data, str):
+        data = {"type": data}
+    if not isinstance(data, dict):
         raise SeedError(f"{where} must be a type or a mapping")
-    _only(told, where, "type", "schema")
-    kind = str(told.get("type", "AVRO")).upper()
+    _only(data, where, "type", "schema")
+    kind = str(data.get("type", "AVRO")).upper()
     if kind not in TYPES:
         raise SeedError(f"{where}.type: one of {', '.join(TYPES)}")
-    if (told.get("schema") is not None) != (kind in TYPES[3:]):
+    if (data.get("schema") is not None) != (kind in TYPES[3:]):
         raise SeedError(f"{where}: {kind} has {'a' if kind in TYPES[3:] else 'no'} schema")
-    return {"type": kind, "schema": _schema_text(told.get("schema"))}
+    return {"type": kind, "schema": _schema_text(data.get("schema"))}
 
 
-def _record(told: Any, parts: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _record(data: Any, parts: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a record in the form of the REST proxy's version 3."""
-    if not isinstance(told, dict):
+    if not isinstance(data, dict):
         raise SeedError(f"{where} must be a mapping with key and value")
-    _only(told, where, "key", "value", "headers", "timestamp", "partition")
+    _only(data, where, "key", "value", "headers", "timestamp", "partition")
     record: dict[str, Any] = {}
     for part in ("key", "value"):
-        if told.get(part) is not None:
-            record[part] = _encoded(told[part], parts[part], part)
-    if told.get("partition") is not None:
-        record["partition_id"] = _count(told["partition"], f"{where}.partition", least=0)
-    if told.get("timestamp") is not None:
-        record["timestamp"] = str(told["timestamp"])
-    if told.get("headers") is not None:
-        record["headers"] = _headers(told["headers"], where)
+        if data.get(part) is not None:
+            record[part] = _encoded(data[part], parts[part], part)
+    if data.get("partition") is not None:
+        record["partition_id"] = _count(data["partition"], f"{where}.partition", least=0)
+    if data.get("timestamp") is not None:
+        record["timestamp"] = str(data["timestamp"])
+    if data.get("headers") is not None:
+        record["headers"] = _headers(data["headers"], where)
     return record
 
 
@@ -198,25 +198,25 @@ def _encoded(data: Any, part: Mapping[str, Any] | None, name: str) -> dict[str, 
     return {"type": part["type"], **schema, "data": data}
 
 
-def _headers(told: Any, where: str) -> list[dict[str, Any]]:
+def _headers(data: Any, where: str) -> list[dict[str, Any]]:
     from base64 import b64encode
 
-    if not isinstance(told, dict):
+    if not isinstance(data, dict):
         raise SeedError(f"{where}.headers must be a mapping")
     return [
         {"name": str(name), "value": b64encode(str(value).encode()).decode()}
-        for name, value in told.items()
+        for name, value in data.items()
     ]
 
 
-def _schema(told: Any, where: str) -> dict[str, Any]:
-    if not isinstance(told, dict):
+def _schema(data: Any, where: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
         raise SeedError(f"{where} has to be a mapping")
-    _only(told, where, "subject", "type", "schema")
-    subject, schema = told.get("subject"), told.get("schema")
+    _only(data, where, "subject", "type", "schema")
+    subject, schema = data.get("subject"), data.get("schema")
     if not isinstance(subject, str) or schema is None:
         raise SeedError(f"{where} needs subject and schema")
-    kind = _REGISTRY_TYPES.get(str(told.get("type", "AVRO")).upper())
+    kind = _REGISTRY_TYPES.get(str(data.get("type", "AVRO")).upper())
     if kind is None:
         raise SeedError(f"{where}.type: one of {', '.join(_REGISTRY_TYPES)}")
     return {"subject": subject, "type": kind, "schema": _schema_text(schema)}
@@ -230,20 +230,20 @@ def _schema_text(schema: Any) -> str | None:
     return json.dumps(schema)
 
 
-def _count(told: Any, where: str, least: int = 1) -> int | None:
-    if told is None:
+def _count(data: Any, where: str, least: int = 1) -> int | None:
+    if data is None:
         return None
-    if isinstance(told, bool) or not isinstance(told, int) or not least <= told < 1 << 31:
-        raise SeedError(f"{where}: {told!r} is not a number of at least {least}")
-    return told
+    if isinstance(data, bool) or not isinstance(data, int) or not least <= data < 1 << 31:
+        raise SeedError(f"{where}: {data!r} is not a number of at least {least}")
+    return data
 
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _list(told: Mapping[str, Any], name: str, where: str = "the file") -> list[Any]:
-    found = told.get(name)
+def _list(data: Mapping[str, Any], name: str, where: str = "the file") -> list[Any]:
+    found = data.get(name)
     if found is None:
         return []
     if not isinstance(found, list):

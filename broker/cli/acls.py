@@ -131,19 +131,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="ask no questions")
 
 
-def read_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Options:
+def read_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Options:
     """Put the arguments together; ends the tool, or raises ToolFailed, if they cannot be."""
-    actions = [action for action in ACTIONS if getattr(given, action)]
+    actions = [action for action in ACTIONS if getattr(options, action)]
     if len(actions) != 1:
         parser.error("Command must include exactly one action: --list, --add, --remove. ")
     (action,) = actions
-    patterns = _patterns(parser, given, is_specific=action == "add")
+    patterns = _patterns(parser, options, is_specific=action == "add")
     if action == "list":
-        return Options(action, {pattern: [] for pattern in patterns}, given.principal, False)
-    if given.producer or given.consumer:
-        entries = _of_role(parser, given, patterns)
+        return Options(action, {pattern: [] for pattern in patterns}, options.principal, False)
+    if options.producer or options.consumer:
+        entries = _of_role(parser, options, patterns)
     else:
-        entries = {pattern: _entries(given, pattern) for pattern in patterns}
+        entries = {pattern: _entries(options, pattern) for pattern in patterns}
     if not entries:
         parser.error(
             "You must specify at least one resource: --topic <topic> or --cluster or "
@@ -154,14 +154,14 @@ def read_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> 
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
     _check_operations(parser, entries)
-    return Options(action, entries, [], given.force)
+    return Options(action, entries, [], options.force)
 
 
 def _patterns(
-    parser: argparse.ArgumentParser, given: argparse.Namespace, *, is_specific: bool
+    parser: argparse.ArgumentParser, options: argparse.Namespace, *, is_specific: bool
 ) -> list[ResourcePattern]:
     try:
-        pattern_type = PatternType[given.resource_pattern_type.upper()]
+        pattern_type = PatternType[options.resource_pattern_type.upper()]
     except KeyError:
         pattern_type = PatternType.UNKNOWN
     allowed = {PatternType.LITERAL, PatternType.PREFIXED}
@@ -169,29 +169,29 @@ def _patterns(
         allowed |= {PatternType.ANY, PatternType.MATCH}
     if pattern_type not in allowed:
         parser.error(
-            f"A '--resource-pattern-type' value of '{given.resource_pattern_type}' is not valid."
+            f"A '--resource-pattern-type' value of '{options.resource_pattern_type}' is not valid."
         )
     patterns = [
         ResourcePattern(kind, name.strip(), pattern_type)
         for flag, (kind, _) in RESOURCES.items()
-        for name in getattr(given, flag.replace("-", "_"))
+        for name in getattr(options, flag.replace("-", "_"))
     ]
-    if given.cluster or given.idempotent:
+    if options.cluster or options.idempotent:
         patterns.append(ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))
     return patterns
 
 
-def _entries(given: argparse.Namespace, pattern: ResourcePattern) -> list[Entry]:
-    operations = [_operation(name) for name in given.operation] or [AclOperation.ALL]
-    return _for_principals(given, operations)
+def _entries(options: argparse.Namespace, pattern: ResourcePattern) -> list[Entry]:
+    operations = [_operation(name) for name in options.operation] or [AclOperation.ALL]
+    return _for_principals(options, operations)
 
 
-def _for_principals(given: argparse.Namespace, operations: list[AclOperation]) -> list[Entry]:
+def _for_principals(options: argparse.Namespace, operations: list[AclOperation]) -> list[Entry]:
     entries: list[Entry] = []
     for word, permission in (("allow", PermissionType.ALLOW), ("deny", PermissionType.DENY)):
-        for principal in getattr(given, f"{word}_principal"):
+        for principal in getattr(options, f"{word}_principal"):
             _check_principal(principal)
-            for host in getattr(given, f"{word}_host") or [WILDCARD]:
+            for host in getattr(options, f"{word}_host") or [WILDCARD]:
                 entries += [(principal, host, each, permission) for each in operations]
     return entries
 
@@ -213,34 +213,34 @@ def _operation(name: str) -> AclOperation:
 
 
 def _of_role(
-    parser: argparse.ArgumentParser, given: argparse.Namespace, patterns: list[ResourcePattern]
+    parser: argparse.ArgumentParser, options: argparse.Namespace, patterns: list[ResourcePattern]
 ) -> dict[ResourcePattern, list[Entry]]:
     """Return the rules that a producer, or a consumer, or both need."""
     for flag in ("operation", "deny_principal", "deny_host"):
-        if getattr(given, flag):
-            role = "producer" if given.producer else "consumer"
+        if getattr(options, flag):
+            role = "producer" if options.producer else "consumer"
             parser.error(
                 f'Option "[{role}]" can\'t be used with option "[{flag.replace("_", "-")}]"'
             )
-    if not given.topic:
+    if not options.topic:
         parser.error("With --producer or --consumer you must specify a --topic")
-    if given.idempotent and not given.producer:
+    if options.idempotent and not options.producer:
         parser.error("The --idempotent option is only available if --producer is set")
-    if given.consumer and not given.group:
+    if options.consumer and not options.group:
         parser.error("With --consumer you must specify a --group")
     wanted: dict[int, dict[AclOperation, None]] = {}
-    if given.producer:
+    if options.producer:
         topic = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
         wanted[ResourceType.TOPIC] = dict.fromkeys(topic)
         ids = (AclOperation.WRITE, AclOperation.DESCRIBE)
         wanted[ResourceType.TRANSACTIONAL_ID] = dict.fromkeys(ids)
         wanted[ResourceType.CLUSTER] = dict.fromkeys((AclOperation.IDEMPOTENT_WRITE,))
-    if given.consumer:
+    if options.consumer:
         topics = wanted.setdefault(ResourceType.TOPIC, {})
         topics.update(dict.fromkeys((AclOperation.READ, AclOperation.DESCRIBE)))
         wanted[ResourceType.GROUP] = dict.fromkeys((AclOperation.READ,))
     return {
-        pattern: _for_principals(given, list(wanted[pattern.resource_type]))
+        pattern: _for_principals(options, list(wanted[pattern.resource_type]))
         for pattern in patterns
         if pattern.resource_type in wanted
     }

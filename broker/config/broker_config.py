@@ -164,10 +164,10 @@ class BrokerConfig:
         )
 
     @classmethod
-    def from_settings(cls, given: Mapping[str, str]) -> "BrokerConfig":
+    def from_settings(cls, settings: Mapping[str, str]) -> "BrokerConfig":
         """Convert and check the given settings; raise KafkaError(INVALID_CONFIG)."""
-        _refuse_what_is_not_built(given)
-        values = Values(given)
+        _refuse_what_is_not_built(settings)
+        values = Values(settings)
         node_id, roles = _node_id(values), read_roles(values)
         listeners = read_listeners(values, roles)
         replication = read_replication_config(values, listeners.clients)
@@ -175,7 +175,7 @@ class BrokerConfig:
         voters, bootstrap_servers = read_voters(values, node_id, roles), _servers(values, roles)
         is_alone = CONTROLLER in roles and len(voters) <= 1 and not bootstrap_servers
         return cls(
-            given=dict(given),
+            given=dict(settings),
             node_id=node_id,
             rack=values.text("broker.rack") or None,
             process_roles=roles,
@@ -199,7 +199,7 @@ class BrokerConfig:
             telemetry_max_bytes=values.integer("telemetry.max.bytes", 1),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
-            log=LogConfig.from_settings(topic_defaults(given)),
+            log=LogConfig.from_settings(topic_defaults(settings)),
             group=_group_config(values),
             group_limits=_group_limits(values),
             transaction=_transaction_config(values),
@@ -241,9 +241,9 @@ class BrokerConfig:
         return CONTROLLER in self.process_roles
 
 
-def _refuse_what_is_not_built(given: Mapping[str, str]) -> None:
+def _refuse_what_is_not_built(settings: Mapping[str, str]) -> None:
     for name, what in _NOT_YET.items():
-        value = given.get(name, "")
+        value = settings.get(name, "")
         if value not in {"", "false", KNOWN_SETTINGS[name].default, _KAFKAS_PRINCIPAL_BUILDER}:
             raise invalid(f"{name}: {what} is not supported yet")
 

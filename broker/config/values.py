@@ -13,8 +13,8 @@ _LIMITS = {"SHORT": 2**15 - 1, "INT": INT32_MAX, "LONG": INT64_MAX}
 class Values:
     """The given settings over their defaults. Every method raises KafkaError(INVALID_CONFIG)."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = given
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.given = settings
 
     def of_listener(self, listener: str) -> "Values":
         """Return the settings as they are for one listener: its own beat the general ones."""

@@ -29,16 +29,16 @@ class Security(NamedTuple):
 OPEN: Final = Security()
 
 
-def security_from(told: Mapping[str, Any]) -> Security:
+def security_from(settings: Mapping[str, Any]) -> Security:
     """Read security settings that have librdkafka's names. Raise ClientSettingsError."""
-    protocol = str(told.get("security.protocol", "PLAINTEXT")).upper()
-    tls = client_context(told) if protocol.endswith("SSL") else None
+    protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
+    tls = client_context(settings) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL"):
         return Security(tls)
-    mechanism = str(told.get("sasl.mechanism"))
+    mechanism = str(settings.get("sasl.mechanism"))
     if mechanism not in MECHANISMS:
         raise ClientSettingsError(f"sasl.mechanism={mechanism}: {', '.join(MECHANISMS)}")
-    client = _client_maker(mechanism, told)
+    client = _client_maker(mechanism, settings)
 
     def begin(host: str) -> Begun:
         begun = client(host)
@@ -47,14 +47,14 @@ def security_from(told: Mapping[str, Any]) -> Security:
     return Security(tls, mechanism, begin, waits=mechanism in (OAUTHBEARER, GSSAPI))
 
 
-def _client_maker(mechanism: str, told: Mapping[str, Any]) -> Callable[[str], MechanismClient]:
+def _client_maker(mechanism: str, settings: Mapping[str, Any]) -> Callable[[str], MechanismClient]:
     if mechanism == OAUTHBEARER:
-        reader: TokenReader = told["oauth_cb"]
+        reader: TokenReader = settings["oauth_cb"]
         return lambda _: _token_client(reader)
     if mechanism == GSSAPI:
-        login = kerberos_login(told)
+        login = kerberos_login(settings)
         return lambda host: GssapiClient(new_initiator(login, host), login.principal)
-    user, password = told.get("sasl.username"), told.get("sasl.password")
+    user, password = settings.get("sasl.username"), settings.get("sasl.password")
     if not user or not password:
         raise ClientSettingsError(f"sasl.mechanism={mechanism} needs a user and a password")
     return lambda _: client_of(mechanism, str(user), str(password), random_hex(_NONCE_BYTES))

@@ -115,17 +115,17 @@ def _kerberos(own: Mapping[str, str], options: Mapping[str, str]) -> dict[str, A
     return {name: value for name, value in zip(_KERBEROS, login, strict=True) if value}
 
 
-def become(told: Mapping[str, Any]) -> None:
+def become(settings: Mapping[str, Any]) -> None:
     """Get a Kerberos ticket for this process, for libraries that take that of the process.
 
     Raise LoginSettingsError.
     """
-    IDENTITY.assume(kerberos_login(told))
+    IDENTITY.assume(kerberos_login(settings))
 
 
-def kerberos_login(told: Mapping[str, Any]) -> KerberosLogin:
+def kerberos_login(settings: Mapping[str, Any]) -> KerberosLogin:
     """Return the identity that `login_settings` has translated."""
-    return KerberosLogin(*(str(told.get(name, "")) for name in _KERBEROS))
+    return KerberosLogin(*(str(settings.get(name, "")) for name in _KERBEROS))
 
 
 @cache

@@ -43,12 +43,12 @@ def is_security(name: str) -> bool:
     return name.startswith(PREFIXES)
 
 
-def librdkafka_security(given: Mapping[str, str]) -> dict[str, Any]:
+def librdkafka_security(settings: Mapping[str, str]) -> dict[str, Any]:
     """Translate the security settings among `given`.
 
     Raise ClientSettingsError, also for a mechanism that the installed librdkafka does not know.
     """
-    translated = client_security(given)
+    translated = client_security(settings)
     try:
         require_librdkafka(translated.get("sasl.mechanism", ""))
     except LoginSettingsError as error:
@@ -56,12 +56,12 @@ def librdkafka_security(given: Mapping[str, str]) -> dict[str, Any]:
     return translated
 
 
-def client_security(given: Mapping[str, str]) -> dict[str, Any]:
+def client_security(settings: Mapping[str, str]) -> dict[str, Any]:
     """Translate the security settings among `given` for `aiokafka_security`.
 
     Raise ClientSettingsError.
     """
-    own = {name: value for name, value in given.items() if is_security(name)}
+    own = {name: value for name, value in settings.items() if is_security(name)}
     mechanism = mechanism_of(own)
     translated: dict[str, Any] = {}
     try:
@@ -150,25 +150,25 @@ _TRANSLATIONS: Final[dict[str, Callable[[str, str, Mapping[str, str]], dict[str,
 }
 
 
-def client_context(told: Mapping[str, Any]) -> ssl.SSLContext:
+def client_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
     """Make the context of a client, of settings with librdkafka's names.
 
     Raise ClientSettingsError.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = told.get("ssl.endpoint.identification.algorithm") != "none"
+    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
     try:
-        trusted = _pem(told, "ssl.ca")
+        trusted = _pem(settings, "ssl.ca")
         if trusted:
             load_trusted(context, "ssl.ca", trusted)
         else:
             context.load_default_certs()
-        chain, key = _pem(told, "ssl.certificate"), _pem(told, "ssl.key")
+        chain, key = _pem(settings, "ssl.certificate"), _pem(settings, "ssl.key")
         if chain:
             # One store has both: OpenSSL takes the first key it finds.
             pem = chain if chain == key else key + b"\n" + chain
-            load_key(context, "ssl.certificate", pem, told.get("ssl.key.password", ""))
-        suites = str(told.get("ssl.cipher.suites", ""))
+            load_key(context, "ssl.certificate", pem, settings.get("ssl.key.password", ""))
+        suites = str(settings.get("ssl.cipher.suites", ""))
         if suites:
             context.set_ciphers(suites)
     except (StoreError, ssl.SSLError) as error:
@@ -176,9 +176,9 @@ def client_context(told: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
-def _pem(told: Mapping[str, Any], name: str) -> bytes:
-    text = told.get(f"{name}.pem")
+def _pem(settings: Mapping[str, Any], name: str) -> bytes:
+    text = settings.get(f"{name}.pem")
     if text:
         return str(text).encode()
-    location = told.get(f"{name}.location")
+    location = settings.get(f"{name}.location")
     return pem_of(f"{name}.location", str(location)) if location else b""

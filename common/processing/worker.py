@@ -45,7 +45,7 @@ class Worker(ABC):
     async def handle(self, record: ConsumerRecord, outbox: Outbox) -> None:
         """Handle one record; an exception makes it a dead letter."""
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         """Read state back for the partitions that are held, by topic.
 
         Return the offsets at which to start; where there is none the committed offset counts.

@@ -140,16 +140,16 @@ CONSUMER_DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-def kafka_client(said: Mapping[str, Any], request_timeout_ms: int) -> KafkaClient:
+def kafka_client(settings: Mapping[str, Any], request_timeout_ms: int) -> KafkaClient:
     """Make a client of librdkafka's settings for bootstrap servers, client id and security.
 
     Raises ConfigException.
     """
     try:
         return KafkaClient(
-            said["bootstrap.servers"],
-            security_from(said),
-            client_id=said.get("client.id") or "connect",
+            settings["bootstrap.servers"],
+            security_from(settings),
+            client_id=settings.get("client.id") or "connect",
             request_timeout_ms=request_timeout_ms,
         )
     except (ClientSettingsError, KafkaError) as error:

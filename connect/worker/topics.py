@@ -72,8 +72,8 @@ def _group(config: Config, name: str, default: TopicGroup) -> TopicGroup:
     )
 
 
-def _number(prefix: str, name: str, said: Config, default: int) -> int:
-    text = said.get(name)
+def _number(prefix: str, name: str, config: Config, default: int) -> int:
+    text = config.get(name)
     try:
         number = default if text is None else int(text)
     except ValueError:
@@ -85,8 +85,8 @@ def _number(prefix: str, name: str, said: Config, default: int) -> int:
     return number
 
 
-def _patterns(prefix: str, name: str, said: Config) -> tuple[str, ...]:
-    patterns = tuple(each.strip() for each in (said.get(name) or "").split(",") if each.strip())
+def _patterns(prefix: str, name: str, config: Config) -> tuple[str, ...]:
+    patterns = tuple(each.strip() for each in (config.get(name) or "").split(",") if each.strip())
     for pattern in patterns:
         try:
             java_pattern(pattern)

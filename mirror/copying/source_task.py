@@ -107,8 +107,8 @@ class MirrorSourceTask(SourceTask):
             self._producer = Producer(made.producer(side, f"offset-syncs-{side}-producer"))
         self._consumer = self._assigned(made)
 
-    def _assigned(self, made: MirrorSettings) -> Consumer:
-        told = made.consumer("source", "replication-consumer")
+    def _assigned(self, flow_settings: MirrorSettings) -> Consumer:
+        told = flow_settings.consumer("source", "replication-consumer")
         begins = OFFSET_END if told["auto.offset.reset"] in ("latest", "end") else OFFSET_BEGINNING
         kept = self.context.offset_storage_reader.offsets(list(self._places.values()))
         self._skips_to_end = begins == OFFSET_END

@@ -33,13 +33,15 @@ _PATIENCE_MS: Final = 5_000
 class FlowWorker:
     """Owns a flow's worker, and creates it again after its target was unreachable."""
 
-    def __init__(self, pair: Pair, told: MirrorMakerSettings, plugins: Plugins, host: str) -> None:
+    def __init__(
+        self, pair: Pair, settings: MirrorMakerSettings, plugins: Plugins, host: str
+    ) -> None:
         """Raises ConfigException for settings that the worker or a connector refuses."""
         self.pair = pair
         self.cluster: Cluster | None = None
         self._plugins = plugins
-        configs = [told.connector(pair, name) for name in CONNECTORS]
-        if (back := told.beats_back(pair)) is not None:
+        configs = [settings.connector(pair, name) for name in CONNECTORS]
+        if (back := settings.beats_back(pair)) is not None:
             # First, so that the source has a heartbeats topic before its topics are listed.
             configs.insert(0, back)
         for config in configs:
@@ -47,7 +49,7 @@ class FlowWorker:
         self.connectors: dict[str, Mapping[str, str]] = {
             each["name"]: without_secrets(each) for each in configs
         }
-        worker = {**told.worker(pair), "listeners": f"http://{host}:0"}
+        worker = {**settings.worker(pair), "listeners": f"http://{host}:0"}
         worker |= provider_settings(worker, configs)
         self._settings = WorkerSettings.of(worker, is_distributed=True)
 

@@ -41,13 +41,13 @@ class Range:
         return sum(end - self.start_offsets[at] for at, end in self.end_offsets.items())
 
 
-def ranges(told: MirrorMakerSettings, pairs: Sequence[Pair]) -> list[Range]:
+def ranges(settings: MirrorMakerSettings, pairs: Sequence[Pair]) -> list[Range]:
     """Read the sources' end offsets. Raises ConnectException when one does not answer."""
-    return [_range(told, pair) for pair in pairs]
+    return [_range(settings, pair) for pair in pairs]
 
 
-def _range(told: MirrorMakerSettings, pair: Pair) -> Range:
-    made = source_settings(told, pair)
+def _range(settings: MirrorMakerSettings, pair: Pair) -> Range:
+    made = source_settings(settings, pair)
     flow = made.flow()
     source = MirrorCluster(made.source, made.admin("source", "once"), made.timeout_seconds)
     # Heartbeats go on for ever.
@@ -96,11 +96,11 @@ def _left(wanted: Range, found: dict[At, Progress]) -> int:
     return left
 
 
-def verify(told: MirrorMakerSettings, wanted: Sequence[Range], say: Say) -> bool:
+def verify(settings: MirrorMakerSettings, wanted: Sequence[Range], say: Say) -> bool:
     """Compare every partition with its copy and report; return whether all are equal."""
     is_same = True
     for one in wanted:
-        far = copied_to(told, one.pair, one.made)
+        far = copied_to(settings, one.pair, one.made)
         source, target = (one.made.consumer(side, "verify") for side in ("source", "target"))
         for topic in sorted({at.topic for at in one.end_offsets}):
             remote = one.flow.remote_topic(topic)

@@ -51,24 +51,24 @@ class FlowStatus:
         return found
 
 
-def source_settings(told: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
+def source_settings(settings: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
     """Raises ConfigException."""
-    return MirrorSettings.of(SOURCE, told.connector(pair, _CONNECTOR))
+    return MirrorSettings.of(SOURCE, settings.connector(pair, _CONNECTOR))
 
 
-def checkpoint_settings(told: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
+def checkpoint_settings(settings: MirrorMakerSettings, pair: Pair) -> MirrorSettings:
     """Raises ConfigException."""
-    return MirrorSettings.of(CHECKPOINT, told.connector(pair, "MirrorCheckpointConnector"))
+    return MirrorSettings.of(CHECKPOINT, settings.connector(pair, "MirrorCheckpointConnector"))
 
 
-def _left_out(made: MirrorSettings, groups: Sequence[str]) -> dict[str, str]:
-    groups_filter = made.name_filter("groups")
+def _left_out(flow_settings: MirrorSettings, groups: Sequence[str]) -> dict[str, str]:
+    groups_filter = flow_settings.name_filter("groups")
     return {name: why for name in groups if (why := groups_filter.why_not(name)) is not None}
 
 
-def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
+def flow_status(settings: MirrorMakerSettings, pair: Pair) -> FlowStatus:
     """Read the state from both clusters. Raises ConnectException when one does not answer."""
-    made = source_settings(told, pair)
+    made = source_settings(settings, pair)
     flow = made.flow()
     source = MirrorCluster(made.source, made.admin("source", "status"), made.timeout_seconds)
     names = source.topic_names()
@@ -79,20 +79,20 @@ def flow_status(told: MirrorMakerSettings, pair: Pair) -> FlowStatus:
         pair,
         source.start_offsets(parts),
         source.end_offsets(parts),
-        copied_to(told, pair, made),
+        copied_to(settings, pair, made),
         why,
-        _left_out(checkpoint_settings(told, pair), source.groups()),
-        _checkpoint_ages(told, pair),
+        _left_out(checkpoint_settings(settings, pair), source.groups()),
+        _checkpoint_ages(settings, pair),
     )
 
 
 def copied_to(
-    told: MirrorMakerSettings, pair: Pair, made: MirrorSettings
+    settings: MirrorMakerSettings, pair: Pair, flow_settings: MirrorSettings
 ) -> dict[TopicPartition, int]:
     """Read a flow's positions from Connect's offset topic."""
     state = OffsetState()
-    topic = told.worker(pair)["offset.storage.topic"]
-    for message in whole_topic(made.consumer("target", "status"), topic):
+    topic = settings.worker(pair)["offset.storage.topic"]
+    for message in whole_topic(flow_settings.consumer("target", "status"), topic):
         state.replay(message.key(), message.value())
     return {
         TopicPartition(place["topic"], place["partition"]): offset["offset"] + 1
@@ -101,8 +101,8 @@ def copied_to(
     }
 
 
-def _checkpoint_ages(told: MirrorMakerSettings, pair: Pair) -> dict[str, int]:
-    made = checkpoint_settings(told, pair)
+def _checkpoint_ages(settings: MirrorMakerSettings, pair: Pair) -> dict[str, int]:
+    made = checkpoint_settings(settings, pair)
     ages: dict[str, int] = {}
     now = timestamp_ms()
     for message in whole_topic(made.consumer("target", "status"), made.checkpoints_topic):

@@ -107,23 +107,23 @@ class ClientOutcomes:
     of: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def client_outcomes(said: Mapping[str, str]) -> ClientOutcomes:
+def client_outcomes(settings: Mapping[str, str]) -> ClientOutcomes:
     """Translate settings with their prefixes; raises ClientSettingsError, which names one."""
     security: dict[str, str] = {}
     of: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     # What is said of one client counts more than what is said of all.
-    for full in sorted(said, key=lambda name: not name.startswith(f"{CLIENT}.")):
+    for full in sorted(settings, key=lambda name: not name.startswith(f"{CLIENT}.")):
         prefix, _, name = full.partition(".")
         if is_security(name):
             if prefix != CLIENT:
                 raise ClientSettingsError(f"{full}: all clients have one login: {CLIENT}.{name}")
-            security[name] = said[full]
+            security[name] = settings[full]
             continue
         kinds = [kind for kind in _kinds(prefix) if name in TAKEN[kind]]
         if not kinds:
             raise ClientSettingsError(f"{full} is not taken: {why_refused(prefix, name)}")
         for kind in kinds:
-            of[kind][TAKEN[kind][name]] = _value(full, name, said[full], kind)
+            of[kind][TAKEN[kind][name]] = _value(full, name, settings[full], kind)
     return ClientOutcomes(security, of)
 
 

@@ -160,15 +160,15 @@ async def post_alter(request: web.Request) -> web.Response:
     return nothing()
 
 
-def _change(told: Mapping[str, Any]) -> Change:
-    only(told, "name", "value", "operation")
-    operation = (text_field(told, "operation", is_needed=False) or "SET").upper()
+def _change(body: Mapping[str, Any]) -> Change:
+    only(body, "name", "value", "operation")
+    operation = (text_field(body, "operation", is_needed=False) or "SET").upper()
     if operation not in _OPERATIONS:
         raise bad_payload(f"operation {operation[:30]!r}: SET or DELETE")
-    value = text_field(told, "value", is_needed=False)
+    value = text_field(body, "value", is_needed=False)
     if operation == "DELETE" and value is not None:
         raise bad_payload("a setting that is deleted has no value")
-    return text_field(told, "name") or "", _OPERATIONS[operation], value
+    return text_field(body, "name") or "", _OPERATIONS[operation], value
 
 
 async def get_all_topic_configs(request: web.Request) -> web.Response:

@@ -58,20 +58,20 @@ def report(
     }
 
 
-async def encoded(proxy: Proxy, topic: str, told: Any) -> EncodedRecord:
+async def encoded(proxy: Proxy, topic: str, body: Any) -> EncodedRecord:
     """Check and encode a record; raises RestError."""
-    if not isinstance(told, dict):
+    if not isinstance(body, dict):
         raise bad_payload("a record has to be a JSON object")
-    only(told, *_RECORD)
-    partition = whole_field(told, "partition_id", is_needed=False)
+    only(body, *_RECORD)
+    partition = whole_field(body, "partition_id", is_needed=False)
     if partition is not None and partition >= _MAX_PARTITION:
         raise bad_payload("partition_id is too large")
     timestamp_ms = None
-    if told.get("timestamp") is not None:
-        timestamp_ms = parse_time(told["timestamp"])
-    headers = _headers(told)
-    key, key_part = await _part(proxy, topic, "key", told.get("key"))
-    value, value_part = await _part(proxy, topic, "value", told.get("value"))
+    if body.get("timestamp") is not None:
+        timestamp_ms = parse_time(body["timestamp"])
+    headers = _headers(body)
+    key, key_part = await _part(proxy, topic, "key", body.get("key"))
+    value, value_part = await _part(proxy, topic, "value", body.get("value"))
     record = Record(key, value, partition, timestamp_ms, headers)
     return EncodedRecord(record, {"key": key_part, "value": value_part})
 

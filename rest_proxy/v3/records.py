@@ -94,9 +94,9 @@ class RecordStream:
         for each in self._objects.feed(b"", is_last=True):
             yield each
 
-    async def _sent(self, told: Any) -> Pending:
+    async def _sent(self, body: Any) -> Pending:
         try:
-            record = await encoded(self._proxy, self._topic, told)
+            record = await encoded(self._proxy, self._topic, body)
             self._limit.check(record.size_bytes, now_seconds())
         except RestError as error:
             return error

@@ -64,20 +64,20 @@ def read_request(body: Any, *, is_normalized: bool) -> SchemaRequest:
     return SchemaRequest(content, schema_id, version, is_normalized)
 
 
-def _references(given: Any) -> tuple[Reference, ...]:
-    if given is None:
+def _references(value: Any) -> tuple[Reference, ...]:
+    if value is None:
         return ()
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise refusals.invalid_schema("Invalid references: not a list")
-    if len(given) > _REFERENCES_LIMIT:
+    if len(value) > _REFERENCES_LIMIT:
         raise refusals.invalid_schema(f"Invalid references: more than {_REFERENCES_LIMIT}")
-    return tuple(_reference(each) for each in given)
+    return tuple(_reference(each) for each in value)
 
 
-def _reference(given: Any) -> Reference:
-    if not isinstance(given, dict):
+def _reference(value: Any) -> Reference:
+    if not isinstance(value, dict):
         raise refusals.invalid_schema("Invalid reference: not an object")
-    name, subject, version = (given.get(member) for member in Reference._fields)
+    name, subject, version = (value.get(member) for member in Reference._fields)
     if not isinstance(name, str) or not isinstance(subject, str):
         raise refusals.invalid_schema("Invalid reference: 'name' and 'subject' must be strings")
     if not isinstance(version, int) or not (version == LATEST or 1 <= version < 2**31):

@@ -10,9 +10,9 @@ _RULE_TEXTS: Final = ("name", "doc", "kind", "mode", "type", "expr", "onSuccess"
 _RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
 
 
-def checked_metadata(given: Any) -> dict[str, Any] | None:
+def checked_metadata(value: Any) -> dict[str, Any] | None:
     """Return metadata. Raises RegistryError, 42201, for invalid metadata."""
-    metadata = _object("metadata", given)
+    metadata = _object("metadata", value)
     if metadata is not None:
         _check("metadata.tags", metadata.get("tags"), _is_map_of(_is_texts))
         _check("metadata.properties", metadata.get("properties"), _is_map_of(_is_plain))
@@ -20,9 +20,9 @@ def checked_metadata(given: Any) -> dict[str, Any] | None:
     return metadata
 
 
-def checked_rule_set(given: Any) -> dict[str, Any] | None:
+def checked_rule_set(value: Any) -> dict[str, Any] | None:
     """Return a rule set. Raises RegistryError, 42201, for an invalid one."""
-    rules = _object("ruleSet", given)
+    rules = _object("ruleSet", value)
     if rules is not None:
         for name in _RULE_LISTS:
             _check(f"ruleSet.{name}", rules.get(name), _is_list)
@@ -41,14 +41,14 @@ def _check_rule(where: str, rule: Any) -> None:
     _check(f"{where}.params", rule.get("params"), _is_map_of(_is_plain))
 
 
-def _object(name: str, given: Any) -> dict[str, Any] | None:
-    if not isinstance(given, dict | None):
+def _object(name: str, value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict | None):
         raise refusals.invalid_schema(f"Invalid {name}: not an object")
-    return given
+    return value
 
 
-def _check(where: str, given: Any, is_right: Callable[[Any], bool]) -> None:
-    if given is not None and not is_right(given):
+def _check(where: str, value: Any, is_right: Callable[[Any], bool]) -> None:
+    if value is not None and not is_right(value):
         raise _invalid(where)
 
 

@@ -58,8 +58,8 @@ class AggregatorWorker(Worker):
         self._metrics = metrics
         self._store = CaseStore(read_to_end, timeout_ms)
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        await self._store.restore(held[ORDERS.name])
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        await self._store.restore(partitions[ORDERS.name])
         return {}
 
     def forget(self) -> None:

@@ -107,8 +107,8 @@ class EmailWorker(Worker):
         self._metrics = metrics
         self._letters: ErrandStore[Letter] = ErrandStore(CHANGELOG, to_row, from_row, read_to_end)
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        await self._letters.restore(held[ORDERS.name])
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        await self._letters.restore(partitions[ORDERS.name])
         return {}
 
     def forget(self) -> None:

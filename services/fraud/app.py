@@ -52,8 +52,8 @@ class FraudWorker(Worker):
         )
         self._store: Store[History] = Store(CHANGELOG.name, to_row, from_row, read_to_end)
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        await self._store.restore(held[BY_CUSTOMER.name])
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        await self._store.restore(partitions[BY_CUSTOMER.name])
         return {}
 
     def forget(self) -> None:

@@ -72,9 +72,10 @@ class InventoryWorker(Worker):
         self._publisher = publisher
         self._stock_writer = stock_writer
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         stock = [
-            TopicPartition(WAREHOUSE_INVENTORY.name, n) for n in held[WAREHOUSE_INVENTORY.name]
+            TopicPartition(WAREHOUSE_INVENTORY.name, n)
+            for n in partitions[WAREHOUSE_INVENTORY.name]
         ]
         if not stock:
             return {}

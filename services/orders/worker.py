@@ -124,12 +124,12 @@ class OrdersWorker(Worker):
         self._staged: defaultdict[str, list[_Staged]] = defaultdict(list)
         """By order id, oldest first."""
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        self.view.start_loading(held[ORDERS.name])
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        self.view.start_loading(partitions[ORDERS.name])
         ends: dict[TopicPartition, int] = {}
         for topic in (ORDERS.name, ORDER_VALIDATIONS.name):
-            partitions = [TopicPartition(topic, number) for number in held[topic]]
-            ends |= await self._read_to_end(partitions, self._restore_event)
+            of_topic = [TopicPartition(topic, number) for number in partitions[topic]]
+            ends |= await self._read_to_end(of_topic, self._restore_event)
         self.view.show_loaded()
         return ends
 

@@ -72,8 +72,8 @@ class PaymentsWorker(Worker):
         self._metrics = metrics
         self._payments: ErrandStore[Payment] = ErrandStore(CHANGELOG, to_row, from_row, read_to_end)
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
-        await self._payments.restore(held[ORDERS.name])
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+        await self._payments.restore(partitions[ORDERS.name])
         return {}
 
     def forget(self) -> None:

@@ -40,13 +40,13 @@ class SearchWorker(Worker):
         self._positions: dict[int, int] = {}
         self._traced: list[Headers] = []
 
-    async def restore(self, held: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
+    async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         self.forget()
         await self._index.open()
         positions = await self._index.positions()
         return {
             TopicPartition(ORDERS.name, number): positions.get(number, 0)
-            for number in held[ORDERS.name]
+            for number in partitions[ORDERS.name]
         }
 
     def forget(self) -> None:

@@ -134,9 +134,9 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
     return SinkOptions(topic=options.get("topic"), client=client_settings(options))
 
 
-def wants_headers(given: Mapping[str, str]) -> bool:
+def wants_headers(options: Mapping[str, str]) -> bool:
     """Return True if the schema has the column `headers`."""
-    return _truth({k.lower(): v for k, v in given.items()}, "includeheaders", default=False)
+    return _truth({k.lower(): v for k, v in options.items()}, "includeheaders", default=False)
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:

@@ -152,25 +152,27 @@ def read_subscription(
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
 
 
-def subscription_of(call: JoinCall, said: ConsumerProtocolSubscription) -> MemberSubscription:
+def subscription_of(
+    call: JoinCall, subscription: ConsumerProtocolSubscription
+) -> MemberSubscription:
     """Return the member's record for a JoinGroup."""
     return MemberSubscription(
         instance_id=call.request.group_instance_id,
-        rack_id=said.rack_id or None,
+        rack_id=subscription.rack_id or None,
         client_id=call.context.client_id,
         client_host=call.context.client_host,
-        topic_names=frozenset(said.topics),
+        topic_names=frozenset(subscription.topics),
         rebalance_timeout_ms=rebalance_timeout_ms(call),
         classic=ClassicMetadata(call.request.session_timeout_ms, offered_protocols(call.request)),
     )
 
 
-def owned_partitions(step: Step, said: ConsumerProtocolSubscription) -> Reported:
+def owned_partitions(step: Step, subscription: ConsumerProtocolSubscription) -> Reported:
     """Return the partitions that a member reports; a subscription of version 0 reports none."""
     topics = step.shard.image().topics.by_name
     return frozenset(
         (topics[owned.topic].topic_id, partition)
-        for owned in said.owned_partitions
+        for owned in subscription.owned_partitions
         if owned.topic in topics
         for partition in owned.partitions
     )

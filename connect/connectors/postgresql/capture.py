@@ -108,61 +108,64 @@ class Capture:
         told = Relation(table.relation_id, table.schema, table.name, columns, table.identity)
         return self._made(told, table)
 
-    def of_log(self, told: Relation) -> Table | None:
+    def of_log(self, relation: Relation) -> Table | None:
         """Return the table that the log describes; None if it is not captured.
 
         Raise ConnectException if its key cannot be found.
         """
-        table = self._known(told)
-        names = table.chain if table is not None else (f"{told.schema}.{told.table}",)
-        if not self.selection.has_table(told.schema, *names):
+        table = self._known(relation)
+        names = table.chain if table is not None else (f"{relation.schema}.{relation.table}",)
+        if not self.selection.has_table(relation.schema, *names):
             return None
-        return self._made(told, table)
+        return self._made(relation, table)
 
-    def _known(self, told: Relation) -> TableInfo | None:
+    def _known(self, relation: Relation) -> TableInfo | None:
         """Return the catalog's entry of a table, with its name in the log."""
-        is_typed = all(column.type_id in self.catalog.types for column in told.columns)
-        table = self.catalog.tables.get(told.relation_id)
-        is_named = table is not None and (table.schema, table.name) == (told.schema, told.table)
+        is_typed = all(column.type_id in self.catalog.types for column in relation.columns)
+        table = self.catalog.tables.get(relation.relation_id)
+        is_named = table is not None and (table.schema, table.name) == (
+            relation.schema,
+            relation.table,
+        )
         if not is_named or not is_typed:
             self.look_again()
-            table = self.catalog.tables.get(told.relation_id)
+            table = self.catalog.tables.get(relation.relation_id)
         if table is None:
             return None
         # The table may have been renamed since.
-        chain = (f"{told.schema}.{told.table}", *table.chain[1:])
-        return replace(table, schema=told.schema, name=told.table, chain=chain)
+        chain = (f"{relation.schema}.{relation.table}", *table.chain[1:])
+        return replace(table, schema=relation.schema, name=relation.table, chain=chain)
 
-    def _made(self, told: Relation, table: TableInfo | None) -> Table:
-        key, is_generated = key_of(self._connection, told.relation_id)
-        flagged = tuple(column.name for column in told.columns if column.is_key)
-        if told.identity == "d" and flagged and not is_generated and set(key) != set(flagged):
+    def _made(self, relation: Relation, table: TableInfo | None) -> Table:
+        key, is_generated = key_of(self._connection, relation.relation_id)
+        flagged = tuple(column.name for column in relation.columns if column.is_key)
+        if relation.identity == "d" and flagged and not is_generated and set(key) != set(flagged):
             # The primary key has changed since: the log has the one at that moment.
             key = flagged
-        name = f"{told.schema}.{told.table}"
+        name = f"{relation.schema}.{relation.table}"
         names = (name,) if table is None else table.chain
-        columns = [column.name for column in told.columns]
+        columns = [column.name for column in relation.columns]
         if not self.selection.key_columns(names, columns):
-            self._require_known_key(told, table, key)
-        topic = self._topic(told.schema, told.table)
-        constraints = constraints_of(self._connection, told.relation_id)
+            self._require_known_key(relation, table, key)
+        topic = self._topic(relation.schema, relation.table)
+        constraints = constraints_of(self._connection, relation.relation_id)
         described = Described(
-            names, topic, told.columns, [one for one in key if one in columns], constraints
+            names, topic, relation.columns, [one for one in key if one in columns], constraints
         )
         reader = RowReader(described, self.catalog.types, self._shaping)
-        return Table(self._style, told, topic, reader)
+        return Table(self._style, relation, topic, reader)
 
     def _require_known_key(
-        self, told: Relation, table: TableInfo | None, key: Sequence[str]
+        self, relation: Relation, table: TableInfo | None, key: Sequence[str]
     ) -> None:
         """Raise ConnectException if the key of the rows is not known, or only a part of it."""
-        name = f"{told.schema}.{told.table}"
-        if table is None and told.identity != "d":
+        name = f"{relation.schema}.{relation.table}"
+        if table is None and relation.identity != "d":
             why = (
                 f"Table {name} was dropped, and the log does not contain its key because its "
                 "replica identity is not the default one"
             )
-        elif lacking := set(key) - {column.name for column in told.columns}:
+        elif lacking := set(key) - {column.name for column in relation.columns}:
             why = (
                 f"Table {name} lacks {', '.join(sorted(lacking))} of its key in the log: the "
                 "column is generated, or was renamed or added since"

@@ -93,18 +93,18 @@ class LogReader:
                 case _:
                     log.debug("message is ignored message=%s", message)
 
-    def _describe(self, told: Relation) -> None:
+    def _describe(self, relation: Relation) -> None:
         """Store the description of a table, which holds from this position of the log."""
-        before = self._known.get(told.relation_id)
+        before = self._known.get(relation.relation_id)
         # Each batch repeats the descriptions, so skip an equal one. It must be read again if the
         # identity is not the default one: then the key may change without the description.
-        if before is None or before[0] != told or told.identity != "d":
+        if before is None or before[0] != relation or relation.identity != "d":
             table = None
             try:
-                table = self._capture.of_log(told)
+                table = self._capture.of_log(relation)
             except ConnectException as error:
-                self._refusals.refuse_table(error, f"{told.schema}.{told.table}")
-            self._known[told.relation_id] = told, table
+                self._refusals.refuse_table(error, f"{relation.schema}.{relation.table}")
+            self._known[relation.relation_id] = relation, table
 
     def _emptied(self, lsn: int, message: Truncate) -> Iterator[_Waiting]:
         for relation_id in message.relation_ids:
