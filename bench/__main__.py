@@ -35,6 +35,7 @@ ON_REQUEST = (
     "programs.rest_proxy",
     "programs.spark",
     "programs.stack",
+    "programs.testing",
 )
 MODULES = {
     module.rpartition(".")[2].replace("_", "-"): f"bench.{module}" for module in ALWAYS + ON_REQUEST

@@ -2,21 +2,21 @@
 
 Each line of standard input is a question in JSON; each gets a line on standard output:
 
-    {"records": "orders", "partition": null}   {"records": [...]}
-    {"group": "fraud"}                         {"group": {...}}
+    {"records": "orders", "partition": null, ...}   {"records": [...]}
+    {"group": "fraud", ...}                         {"group": {...}}
 
-or `{"error": text, "code": Kafka's name of the error}`. It ends when standard input ends.
+or `{"error": text, "code": Kafka's name of the error}`. Every question names `bootstrap_servers`,
+`registry_url` and `command_config` ("" for none). It ends when standard input ends.
 
 Keys and values are decoded: by the schema whose id they begin with, if there is a registry; a JSON
 object or array; other text as it is; everything else as hexadecimal digits.
 """
 
-import argparse
 import asyncio
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,33 +39,54 @@ Decode = Callable[[bytes], Any]
 
 def main() -> int:
     """Answer until standard input ends."""
-    parser = argparse.ArgumentParser(prog="python -m stack.looking")
-    parser.add_argument("bootstrap_servers")
-    parser.add_argument("--registry-url", default="")
-    parser.add_argument("--command-config", default="")
-    options = parser.parse_args()
-    properties = read_properties(options.command_config) if options.command_config else {}
-    settings = admin_settings(
-        options.bootstrap_servers, None, properties, default_timeout_ms=TIMEOUT_MS
-    )
-    decode = with_registry(options.registry_url) if options.registry_url else plain
-    with AdminClient(replace(settings, watch=NoWatch())) as client:
-        for line in sys.stdin:
-            print(json.dumps(answer(client, decode, json.loads(line))), flush=True)
+    looking = Looking()
+    for line in sys.stdin:
+        print(json.dumps(looking.answer(json.loads(line))), flush=True)
     return 0
 
 
-def answer(client: AdminClient, decode: Decode, question: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a question."""
-    try:
-        if "group" in question:
-            return {"group": group(client, question["group"])}
-        rows = read_topic(client, question["records"], question.get("partition"))
-        return {"records": [shown(row, decode) for row in rows]}
-    except KafkaError as error:
-        return {"error": str(error), "code": error.code.name}
-    except CorruptBatch as error:
-        return {"error": f"damaged records: {error}", "code": ErrorCode.CORRUPT_MESSAGE.name}
+class Looking:
+    """Owns the client of the cluster that was asked about last, and the schemas of a registry."""
+
+    def __init__(self) -> None:
+        self._client: AdminClient | None = None
+        self._of = ("", "")
+        self._schemas: Schemas | None = None
+        self._registry_url = ""
+
+    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question."""
+        try:
+            client = self._client_of(question["bootstrap_servers"], question["command_config"])
+            if "group" in question:
+                return {"group": group(client, question["group"])}
+            decode = self._decoder(question["registry_url"])
+            rows = read_topic(client, question["records"], question["partition"])
+            return {"records": [shown(row, decode) for row in rows]}
+        except KafkaError as error:
+            return {"error": str(error), "code": error.code.name}
+        except CorruptBatch as error:
+            return {"error": f"damaged records: {error}", "code": ErrorCode.CORRUPT_MESSAGE.name}
+
+    def _client_of(self, servers: str, command_config: str) -> AdminClient:
+        if self._client is None or self._of != (servers, command_config):
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+            properties = read_properties(command_config) if command_config else {}
+            settings = admin_settings(servers, None, properties, default_timeout_ms=TIMEOUT_MS)
+            self._client = AdminClient(replace(settings, watch=NoWatch()))
+            self._of = (servers, command_config)
+        return self._client
+
+    def _decoder(self, registry_url: str) -> Decode:
+        if not registry_url:
+            return plain
+        if self._schemas is None or registry_url != self._registry_url:
+            if self._schemas is not None:
+                self._schemas.close()
+            self._schemas, self._registry_url = Schemas(registry_url), registry_url
+        return self._schemas.decode
 
 
 def shown(row: Row, decode: Decode) -> dict[str, Any]:
@@ -101,25 +122,32 @@ def plain(data: bytes) -> Any:
     return text if is_text else data.hex()
 
 
-def with_registry(url: str) -> Decode:
-    """Return a function that decodes with the schemas of a registry."""
-    # It needs aiohttp, which takes a third of a second to load.
-    from rest_proxy.formats import FormatError
-    from rest_proxy.formats.wire import unframed
-    from rest_proxy.refusals import RestError
-    from rest_proxy.schema_store import SchemaStore
+class Schemas:
+    """Decodes with the schemas of a registry."""
 
-    runner = asyncio.Runner()
-    store = SchemaStore(url, lambda: runner.get_loop().time())
+    def __init__(self, url: str) -> None:
+        # It needs aiohttp, which takes a third of a second to load.
+        from rest_proxy.schema_store import SchemaStore
 
-    def decode(data: bytes) -> Any:
+        self._runner = asyncio.Runner()
+        self._store = SchemaStore(url, lambda: self._runner.get_loop().time())
+
+    def decode(self, data: bytes) -> Any:
+        """Decode the bytes behind a schema's id, and everything else without the registry."""
+        from rest_proxy.formats import FormatError
+        from rest_proxy.formats.wire import unframed
+        from rest_proxy.refusals import RestError
+
         try:
             schema_id, body = unframed(data)
-            return runner.run(store.with_id(schema_id)).codec.decode(body)
+            return self._runner.run(self._store.with_id(schema_id)).codec.decode(body)
         except (FormatError, RestError):
             return plain(data)
 
-    return decode
+    def close(self) -> None:
+        """Close the connections to the registry."""
+        self._runner.run(self._store.close())
+        self._runner.close()
 
 
 def group(client: AdminClient, group_id: str) -> dict[str, Any]:

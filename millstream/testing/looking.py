@@ -119,7 +119,6 @@ class Looks:
     registry_url = ""
     """The schema registry whose schemas decode keys and values; "" for none."""
     _view: "ClusterView | None" = None
-    _viewed = ("", "")
 
     @property
     def bootstrap_servers(self) -> str:
@@ -132,14 +131,13 @@ class Looks:
 
     def view(self) -> "ClusterView":
         """Return what looks into the cluster."""
-        viewed = (self.bootstrap_servers, self.registry_url)
-        if self._view is None or viewed != self._viewed:
-            self._close_view()
-            self._viewed = viewed
-            self._view = ClusterView(
-                viewed[0], registry_url=viewed[1], command_config=self.client_file()
-            )
-        return self._view
+        if self._view is None:
+            self._view = ClusterView("")
+        view = self._view
+        # They may change: a restored broker may have another port.
+        view.bootstrap_servers, view.registry_url = self.bootstrap_servers, self.registry_url
+        view.command_config = self.client_file()
+        return view
 
     def _close_view(self) -> None:
         if self._view is not None:
@@ -179,11 +177,9 @@ class ClusterView(Block):
         self, bootstrap_servers: str, *, registry_url: str = "", command_config: str = ""
     ) -> None:
         """`command_config` is a file of client settings, for a cluster with security."""
-        self._arguments = [bootstrap_servers]
-        if registry_url:
-            self._arguments += ["--registry-url", registry_url]
-        if command_config:
-            self._arguments += ["--command-config", command_config]
+        self.bootstrap_servers = bootstrap_servers
+        self.registry_url = registry_url
+        self.command_config = command_config
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
@@ -315,7 +311,13 @@ class ClusterView(Block):
 
     # --- internal ---
 
-    def _ask(self, question: Mapping[str, object]) -> dict[str, Any]:
+    def _ask(self, about: Mapping[str, object]) -> dict[str, Any]:
+        question = {
+            "bootstrap_servers": self.bootstrap_servers,
+            "registry_url": self.registry_url,
+            "command_config": self.command_config,
+            **about,
+        }
         with self._lock:
             process = self._running()
             assert process.stdin is not None
@@ -338,10 +340,10 @@ class ClusterView(Block):
             self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
             environment = program_environment()
             self._process = (
-                BROKERS.start(_MODULE, self._arguments, environment, self._log, is_bound=True)
+                BROKERS.start(_MODULE, (), environment, self._log, is_bound=True)
                 if CAN_FORK
                 else subprocess.Popen(
-                    program_command(_MODULE, *self._arguments),
+                    program_command(_MODULE),
                     env=environment,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
