@@ -68,6 +68,53 @@ def test_half_handshakes_give_way_to_new_clients(
     run(tmp_path, check)
 
 
+def test_half_handshakes_that_arrive_together_do_not_pass_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepting, "MAX_HANDSHAKES", 3)
+    monkeypatch.setattr(accepting, "SLOW_HANDSHAKE_SECONDS", 0.0)
+    opening: list[int] = []
+    take = accepting.ProtocolServer._take
+
+    def counted(self: accepting.ProtocolServer, accepted: socket.socket, address: str) -> None:
+        take(self, accepted, address)
+        opening.append(len(self._opening))
+
+    monkeypatch.setattr(accepting.ProtocolServer, "_take", counted)
+
+    async def check(port: int, _: ssl.SSLContext) -> None:
+        # All are in the system's queue before the server looks at the first.
+        half = [socket.create_connection(("127.0.0.1", port)) for _ in range(12)]
+        for each in half:
+            each.sendall(HALF)
+        while len(opening) < len(half):
+            await asyncio.sleep(0.01)
+        for each in half:
+            each.close()
+
+    run(tmp_path, check)
+    assert max(opening) <= 3
+
+
+def test_what_ended_handshakes_held_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepting, "MAX_HANDSHAKES", 4)
+    collected: list[int] = []
+    monkeypatch.setattr(accepting, "_collect", lambda: collected.append(1))
+
+    async def check(port: int, _: ssl.SSLContext) -> None:
+        for _ in range(9):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"no handshake\r\n\r\n")
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+
+    run(tmp_path, check)
+    assert len(collected) == 2
+
+
 def test_a_handshake_that_is_never_finished_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
