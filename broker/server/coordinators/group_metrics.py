@@ -13,7 +13,7 @@ from broker.coordinator.group.shard import GroupShard
 from broker.coordinator.share_group.share_group import ShareGroup, ShareGroupState
 from broker.coordinator.streams_group.streams_group import StreamsGroup, StreamsGroupState
 from broker.metadata.topic_names import SHARE_GROUP_STATE
-from broker.server.coordinators.share_state_metrics import ShareStateMetrics
+from broker.server.coordinators.share_states import ShareStateMetrics
 from broker.server.metric_families import counter, gauge, gauges
 
 PREFIX = "kafka_server_group_coordinator_metrics_"
