@@ -19,6 +19,7 @@ from console.views import (
     connectors,
     explaining,
     groups,
+    live,
     records,
     schemas,
     topics,
@@ -35,6 +36,7 @@ VIEWS: Final = (
     schemas,
     connectors,
     access,
+    live,
 )
 
 
@@ -53,6 +55,8 @@ def build_app(console: Console) -> web.Application:
     )
 
     async def missing() -> list[str]:
+        if console.stack is not None and (parts := console.stack.missing()):
+            return parts
         try:
             await console.cluster.client.connect()
         except (KafkaError, ConnectionFailed):

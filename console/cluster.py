@@ -114,11 +114,11 @@ class Cluster:
         await asyncio.gather(self.client.close(), self.shelf.close())
 
 
-def client_of(access: KafkaAccess) -> KafkaClient:
+def client_of(access: KafkaAccess, request_ms: int = _REQUEST_MS) -> KafkaClient:
     """Return a client with connections of its own."""
     return KafkaClient(
         access.bootstrap_servers,
         access.security,
         client_id=CLIENT_ID,
-        request_timeout_ms=_REQUEST_MS,
+        request_timeout_ms=request_ms,
     )

@@ -7,11 +7,19 @@ from typing import Final
 from aiohttp import web
 
 from common.credentials.registry import registry_access
+from common.kafka.admin import groups
 from console.cluster import Cluster, client_of
+from console.group_lags import group_lags
 from console.http_calls import HttpCalls
+from console.own_stack import OwnStack
 from console.reading.tails import Tails
 from console.records.masking import TopicMask, mask_of
 from console.settings import ConsoleSettings
+from console.watching.watch import ClusterWatch
+
+_WATCH_MS: Final = 1_500
+"""A broker that stands still must not stop the pictures for long."""
+_MAX_WATCHED_GROUPS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,8 @@ class Console:
     tails: Tails
     registry: HttpCalls | None
     connect: tuple[HttpCalls, ...]
+    watch: ClusterWatch
+    stack: OwnStack | None
 
     @classmethod
     def of(cls, settings: ConsoleSettings) -> "Console":
@@ -34,7 +44,13 @@ class Console:
             access = registry_access(settings.kafka.registry)
             registry = HttpCalls(settings.schema_registry, "The schema registry", access)
         connect = tuple(HttpCalls(url, "Connect") for url in settings.connect)
-        return cls(settings, cluster, tails, registry, connect)
+        stack = OwnStack(settings.stack) if settings.stack else None
+        watch = ClusterWatch(
+            partial(client_of, settings.kafka, _WATCH_MS),
+            partial(_lags, cluster),
+            lambda: {} if stack is None else stack.states(),
+        )
+        return cls(settings, cluster, tails, registry, connect, watch, stack)
 
     def mask(self, topic: str) -> TopicMask | None:
         """Return the rules that hide parts of a topic's records."""
@@ -43,10 +59,17 @@ class Console:
     async def close(self) -> None:
         """End the tails, and close all connections."""
         await self.tails.close()
+        await self.watch.close()
         await self.cluster.close()
         for each in (self.registry, *self.connect):
             if each is not None:
                 await each.close()
+
+
+async def _lags(cluster: Cluster) -> dict[str, int]:
+    listed = (await cluster.fresh(groups.list_groups))[:_MAX_WATCHED_GROUPS]
+    found = await cluster.fresh(group_lags, tuple(listed))
+    return {group_id: int(lag) for group_id, lag in found.items()}
 
 
 CONSOLE: Final = web.AppKey("console", Console)

@@ -33,6 +33,8 @@ class ConsoleSettings:
     masks: tuple[MaskRule, ...] = field(default_factory=tuple)
     allowed_hosts: str = ""
     neighbours: str = ""
+    stack: str = ""
+    """The folder of the stack that started the console."""
 
 
 def read_settings(
@@ -57,6 +59,7 @@ def read_settings(
             masks=tuple(MaskRule.of(each) for each in options.mask),
             allowed_hosts=options.allowed_hosts,
             neighbours=options.neighbours,
+            stack=options.stack,
         )
     except (ClientSettingsError, MaskError) as error:
         raise SettingsError(str(error)) from None
@@ -116,4 +119,5 @@ def _parser(environment: Mapping[str, str]) -> CommandParser:
         default=environment.get("MILLSTREAM_NEIGHBOURS", ""),
         help="servers to link to: name=http://..., with commas between",
     )
+    add("--stack", default="", metavar="FOLDER", help="the stack it belongs to; given by up")
     return parser

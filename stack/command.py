@@ -33,7 +33,6 @@ from stack.plan import (
     remember_cluster,
     security_folder,
 )
-from stack.ports import PAGE
 from stack.security import keep_private, make_security
 from stack.shown import READY, STOPPED, as_json, exports, table
 
@@ -240,7 +239,7 @@ def _change_part(
     if place is None or not place.is_taken():
         sys.stderr.write(f"millstream {command}: no stack runs\n")
         return NOT_RUNNING
-    parts = [each for each in place.state().get("parts", {}) if each != PAGE]
+    parts = list(place.state().get("parts", {}))
     if part not in parts:
         there = ", ".join(parts)
         sys.stderr.write(f"millstream {command}: no part {part!r}; there are {there}\n")

@@ -38,7 +38,7 @@ def up_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="millstream up",
         description="Start a development stack in the background: broker 9092, schema registry "
-        "8081, REST proxy 8082, Connect 8083, its page 8080. Return when it is ready "
+        "8081, REST proxy 8082, Connect 8083, console 8080. Return when it is ready "
         "and has its seeds. A second `up` shows the running stack.",
         examples=["millstream up", "millstream up --brokers 3 --only broker,registry --ephemeral"],
     )

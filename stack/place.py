@@ -70,15 +70,15 @@ class Place:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def stopped(self) -> dict[str, bool]:
-        """Return the parts that the user has stopped, and whether each was killed."""
+    def stopped(self) -> dict[str, bool | str]:
+        """Return the parts that the user has stopped, and whether each was killed; or `paused`."""
         try:
             found = json.loads(self._stopped_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
-    def write_stopped(self, parts: Mapping[str, bool]) -> None:
+    def write_stopped(self, parts: Mapping[str, bool | str]) -> None:
         """Tell the process that runs the stack which parts are stopped. Raise OSError."""
         self.write(self._stopped_file, parts)
 

@@ -14,7 +14,7 @@ from stack.place import Place, write_whole
 from stack.ports import (
     BROKER,
     CONNECT,
-    PAGE,
+    CONSOLE,
     REGISTRY,
     REST_PROXY,
     holder,
@@ -195,7 +195,7 @@ def url_of(plan: Plan, part: str) -> str:
 
 def addresses(plan: Plan) -> dict[str, str]:
     """Return the address of each part, in the order of the output."""
-    urls = {part: url_of(plan, part) for part in (REGISTRY, REST_PROXY, CONNECT, PAGE)}
+    urls = {part: url_of(plan, part) for part in (REGISTRY, REST_PROXY, CONNECT, CONSOLE)}
     return {"broker": bootstrap_servers(plan), **{part: url for part, url in urls.items() if url}}
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE = "broker", "registry", "rest-proxy", "connect", "page"
-PARTS = (BROKER, REGISTRY, REST_PROXY, CONNECT, PAGE)
-WELL_KNOWN = {BROKER: 9092, REGISTRY: 8081, REST_PROXY: 8082, CONNECT: 8083, PAGE: 8080}
+BROKER, REGISTRY, REST_PROXY = "broker", "registry", "rest-proxy"
+CONNECT, CONSOLE = "connect", "console"
+PARTS = (BROKER, REGISTRY, REST_PROXY, CONNECT, CONSOLE)
+WELL_KNOWN = {BROKER: 9092, REGISTRY: 8081, REST_PROXY: 8082, CONNECT: 8083, CONSOLE: 8080}
 _LISTENING = "0A"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 

@@ -10,10 +10,10 @@ _WHAT = {
     "registry": "schemas: Avro, JSON Schema, Protobuf",
     "rest-proxy": "Kafka over HTTP, v2 and v3",
     "connect": "connectors in and out",
-    "page": "addresses, health, what to try next",
+    "console": "what is in Kafka, and what to try next",
 }
 READY, STARTING, ENDED = "ready", "starting", "ended: see millstream logs"
-STOPPED = "stopped"
+STOPPED, PAUSED = "stopped", "paused"
 HANGS = "does not answer: see millstream logs"
 
 
@@ -40,7 +40,7 @@ def part_state(plan: Plan, state: Mapping[str, Any], name: str) -> str:
     states = [told.get(each, {}).get("state", STARTING) for each in names]
     if stopped := [each for each, at in zip(names, states, strict=True) if at == STOPPED]:
         return f"stopped: {', '.join(stopped)}"
-    return next((each for each in (ENDED, HANGS, STARTING) if each in states), READY)
+    return next((each for each in (ENDED, PAUSED, HANGS, STARTING) if each in states), READY)
 
 
 def exports(plan: Plan) -> str:

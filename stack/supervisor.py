@@ -14,12 +14,11 @@ from millstream.processes import program_arguments as programs
 from millstream.processes.child_processes import Child
 from millstream.processes.cluster_layout import node_settings, replication_settings
 from millstream.processes.forked_process import STACK
-from stack.page import Page
 from stack.place import Place, write_whole
 from stack.plan import bootstrap_servers, security_folder, url_of
-from stack.ports import BROKER, CONNECT, PAGE, REGISTRY, REST_PROXY
+from stack.ports import BROKER, CONNECT, CONSOLE, REGISTRY, REST_PROXY
 from stack.security import broker_file, client_file
-from stack.shown import ENDED, HANGS, READY, STARTING, STOPPED
+from stack.shown import ENDED, HANGS, PAUSED, READY, STARTING, STOPPED
 
 _SECONDS: Final = 5.0
 _REQUEST: Final = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -104,10 +103,7 @@ class Supervisor:
         """Run until cancelled; raise ChildDiedError if a program does not start, or OSError."""
         self._make_children()
         self._write_state()
-        page = Page(self._plan, self.state) if PAGE in self._plan["ports"] else None
         try:
-            if page is not None:
-                page.start(self._plan["ports"][PAGE])
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watch_state())
                 group.create_task(self._watch_health())
@@ -120,20 +116,16 @@ class Supervisor:
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
         finally:
-            if page is not None:
-                page.close()
             await self._stop()
 
     # --- state ---
 
     def state(self) -> dict[str, Any]:
-        """Return the states of the programs, for commands and the page."""
+        """Return the states of the programs, for commands and the console."""
         parts = {
             name: {"state": self._state_of(name, child), "pid": child.pid, "address": child.address}
             for name, child in self._children.items()
         }
-        if PAGE in self._plan["ports"]:
-            parts[PAGE] = {"state": READY, "pid": os.getpid(), "address": url_of(self._plan, PAGE)}
         is_ready = self._is_ready and all(each["state"] == READY for each in parts.values())
         return {"pid": os.getpid(), "is_ready": is_ready, "doing": self._doing, "parts": parts}
 
@@ -144,9 +136,15 @@ class Supervisor:
             await asyncio.sleep(_WATCH_SECONDS)
 
     def _follow_stopped(self) -> None:
-        """Stop and start the parts that the commands `stop` and `start` name."""
+        """Stop, pause and start the parts that the commands and the console name."""
         stopped = self._place.stopped() if self._is_ready else {}
         for name, child in self._children.items():
+            is_paused = stopped.get(name) == PAUSED
+            if child.is_paused != is_paused and not child.is_stopped:
+                log.info("part is paused or goes on name=%s is_paused=%s", name, is_paused)
+                child.pause(is_paused=is_paused)
+            if is_paused:
+                continue
             if child.is_stopped and name not in stopped:
                 log.info("part starts again name=%s", name)
                 child.start_again()
@@ -168,6 +166,8 @@ class Supervisor:
     def _state_of(self, name: str, child: Child) -> str:
         if child.is_stopped:
             return STOPPED
+        if child.is_paused:
+            return PAUSED
         if child.is_ready:
             return HANGS if self._health.hangs(name) else READY
         return STARTING if child.is_running or not child.has_started else ENDED
@@ -180,15 +180,14 @@ class Supervisor:
             self._place.write(self._place.state_file, state)
             self._written = state
         except OSError as error:
-            # The brokers report a full disk; the page still shows the state.
+            # The brokers report a full disk; the console still shows the last one.
             log.warning("state not written error=%s", error)
 
     # --- starting and stopping ---
 
     def _make_children(self) -> None:
         for name in self._plan["ports"]:
-            if name != PAGE:
-                self._children[name] = self._child(name)
+            self._children[name] = self._child(name)
 
     def _child(self, name: str) -> Child:
         is_broker = name.startswith(f"{BROKER}-")
@@ -220,6 +219,7 @@ class Supervisor:
                 (REST_PROXY, self._start_rest_proxy),
                 (REGISTRY, self._start_registry),
                 (CONNECT, self._start_connect),
+                (CONSOLE, self._start_console),
             ):
                 if name in self._children:
                     group.create_task(starting(started))
@@ -284,6 +284,18 @@ class Supervisor:
         )
         await self._run(CONNECT, programs.CONNECT, "start", str(properties))
 
+    async def _start_console(self, _: Sequence[asyncio.Task[None]]) -> None:
+        connect = url_of(self._plan, CONNECT)
+        arguments = [
+            *("--bootstrap-server", bootstrap_servers(self._plan)),
+            *("--port", str(self._plan["ports"][CONSOLE])),
+            *("--schema-registry", url_of(self._plan, REGISTRY)),
+            *(("--connect", connect) if connect else ()),
+            *("--stack", str(self._place.folder)),
+            *("--neighbours", self._neighbours()),
+        ]
+        await self._run(CONSOLE, programs.CONSOLE, *arguments)
+
     async def _run(self, name: str, module: str, *arguments: str) -> None:
         await self._children[name].start(module, *arguments, ready_seconds=_READY_SECONDS)
         log.info("part ready name=%s", name)
@@ -292,7 +304,7 @@ class Supervisor:
         return min(_MAX_REPLICAS, int(self._plan["brokers"]))
 
     def _neighbours(self) -> str:
-        parts = (PAGE, REGISTRY, REST_PROXY, CONNECT)
+        parts = (CONSOLE, REGISTRY, REST_PROXY, CONNECT)
         urls = {name: url_of(self._plan, name) for name in parts}
         return ",".join(f"{name}={url}/" for name, url in urls.items() if url)
 

@@ -2,9 +2,9 @@
 
 Time from the start of the first process until a broker takes connections and Connect answers, and
 the memory that all processes have ten seconds later, idle. Memory is proportional (PSS): the sum is
-what the machine provides. Ours has a schema registry, a REST proxy and a page besides; the parts
-`--only broker,registry,rest-proxy,page` are measured too. Rounds are interleaved, each in a fresh
-folder. Apache's processes are started as its scripts do it, with heaps of 512 and 256 MB, the
+what the machine provides. Ours has a schema registry, a REST proxy and a console besides; the parts
+`--only broker,registry,rest-proxy,console` are measured too. Rounds are interleaved, each in a
+fresh folder. Apache's processes are started as its scripts do it, with heaps of 512 and 256 MB, the
 broker first, in a folder that is formatted already.
 """
 
@@ -31,7 +31,7 @@ IDLE_SECONDS = 10.0
 READY_SECONDS = 180.0
 POLL_SECONDS = 0.02
 MEGABYTE = 1_000_000
-_WITHOUT_CONNECT = ("--only", "broker,registry,rest-proxy,page")
+_WITHOUT_CONNECT = ("--only", "broker,registry,rest-proxy,console")
 
 
 def pss_bytes(pids: list[int]) -> int:

@@ -34,6 +34,7 @@ async def get_overview(request: web.Request) -> web.Response:
             "has_masks": bool(settings.masks),
             "has_registry": bool(settings.schema_registry),
             "connect": len(settings.connect),
+            "has_stack": bool(settings.stack),
         }
     )
 

@@ -13,7 +13,6 @@ from aiohttp import web
 from common.http.problems import ProblemError
 from common.kafka.admin import group_offsets, groups, leaders, share_groups, streams_groups, topics
 from common.kafka.admin.client import AdminClient
-from common.kafka.admin.groups import GroupListing
 from common.kafka.admin.share_groups import SHARE
 from common.kafka.admin.streams_groups import STREAMS
 from common.kafka.client.exchange import ConnectionFailed
@@ -22,6 +21,7 @@ from common.kafka.topics import TopicPartition
 from common.process.clock import timestamp_ms
 from console.answers import Fields, body_of, json_answer
 from console.console import CONSOLE
+from console.group_lags import group_lags, partition_ends
 from console.reading.partitions import ReadLimits, TopicPartitions
 from console.records.batches import ReadRange, records_of
 
@@ -44,7 +44,7 @@ async def get_groups(request: web.Request) -> web.Response:
               if wanted in each.group_id.casefold()]  # fmt: skip
     number = fields.whole("page", 1, least=1)
     visible = listed[(number - 1) * PAGE_GROUPS : number * PAGE_GROUPS]
-    lags = await cluster.fresh(_lags, tuple(visible))
+    lags = await cluster.fresh(group_lags, tuple(visible))
     return json_answer(
         {
             "count": len(listed),
@@ -62,31 +62,6 @@ async def get_groups(request: web.Request) -> web.Response:
             ],
         }
     )
-
-
-def _lags(client: AdminClient, visible: tuple[GroupListing, ...]) -> dict[str, str]:
-    """Return the lag of each group with committed offsets, as a text of digits."""
-    ids = [each.group_id for each in visible if each.group_type != SHARE]
-    committed = group_offsets.committed_offsets_of(client, ids)
-    ends = _ends(client, {each for offsets in committed.values() for each in offsets})
-    return {
-        group_id: str(sum(max(0, ends[each] - at.offset) for each, at in offsets.items()
-                          if each in ends))
-        for group_id, offsets in committed.items()
-        if offsets
-    }  # fmt: skip
-
-
-def _ends(client: AdminClient, partitions: set[TopicPartition]) -> Offsets:
-    """Return the ends of those partitions that exist and have a leader."""
-    there = topics.topic_leaders(client, {each.topic for each in partitions})
-    led = [each for each in sorted(partitions) if there.get(each, -1) >= 0]
-    found = leaders.list_offsets(client, led, leaders.LATEST)
-    return {
-        each: outcome.offset
-        for each, outcome in found.items()
-        if not isinstance(outcome, KafkaError)
-    }
 
 
 async def get_group(request: web.Request) -> web.Response:
@@ -208,7 +183,7 @@ def _lag_rows(
 ) -> list[dict[str, Any]]:
     committed = group_offsets.committed_offsets(client, group_id)
     partitions = {*committed, *owners}
-    ends = _ends(client, partitions)
+    ends = partition_ends(client, partitions)
     rows = []
     for each in sorted(partitions):
         at, end = committed.get(each), ends.get(each)

@@ -146,7 +146,7 @@ async def search_records(request: web.Request) -> web.StreamResponse:
     reader = _reader(request, wish)
     ranges = await ranges_in(reader, fields)
     max_found = fields.whole("max", MAX_FOUND, least=1, most=MAX_FOUND)
-    async with _events(request) as events:
+    async with open_events(request) as events:
         async with aclosing(search(reader, ranges, max_found)) as found:
             async for rows, progress in found:
                 for row in rows:
@@ -176,7 +176,7 @@ async def tail_records(request: web.Request) -> web.StreamResponse:
     topic = request.match_info["topic"]
     wanted = filter_in(fields)
     await TopicPartitions(console.cluster.client, topic).open()
-    async with _events(request) as events:
+    async with open_events(request) as events:
         watched = console.tails.watch(topic, wanted, _mask(request), all_states=fields.flag("all"))
         async with aclosing(watched) as batches:
             async for rows, dropped, failure in batches:
@@ -204,7 +204,7 @@ class _Events:
 
 
 @asynccontextmanager
-async def _events(request: web.Request) -> AsyncIterator[_Events]:
+async def open_events(request: web.Request) -> AsyncIterator[_Events]:
     """Open a stream of events; what fails within becomes an event, since the answer has begun."""
     response = web.StreamResponse(
         headers={

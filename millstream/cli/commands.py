@@ -195,7 +195,7 @@ def _completion(arguments: list[str]) -> int:
         from demo.labs.command import WALKS
         from stack.ports import PARTS, wanted_ports
 
-        parts = [each for each in wanted_ports(PARTS, 3, 0) if each != "page"]
+        parts = list(wanted_ports(PARTS, 3, 0))
         words = {
             "service": SERVICES,
             "lab": list(WALKS),

@@ -8,6 +8,8 @@ services: they start sooner and share the memory of these modules.
 """
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -116,6 +118,7 @@ class Child:
         self._log_file = log_file
         self._process: Running | None = None
         self._command: tuple[str, ...] = ("",)
+        self._paused_pid: int | None = None
         self._is_wanted = asyncio.Event()
         self._is_wanted.set()
 
@@ -243,6 +246,19 @@ class Child:
                 self._process.kill()
         await self.stop()
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the process stands still, as after SIGSTOP."""
+        return self._paused_pid is not None and self._paused_pid == self.pid
+
+    def pause(self, *, is_paused: bool) -> None:
+        """Have the process stand still, or go on: it keeps its connections, and answers nothing."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGSTOP if is_paused else signal.SIGCONT)
+        self._paused_pid = self._process.pid if is_paused else None
+
     def start_again(self) -> None:
         """Start a child that was stopped."""
         self._is_wanted.set()
@@ -252,6 +268,8 @@ class Child:
         process = self._process
         if process is None or process.returncode is not None:
             return
+        if self.is_paused:
+            self.pause(is_paused=False)  # It would not receive SIGTERM.
         with suppress(ProcessLookupError):
             process.terminate()
         try:

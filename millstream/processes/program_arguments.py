@@ -5,6 +5,7 @@ from collections.abc import Mapping
 REGISTRY = "schemas.registry"
 REST_PROXY = "rest_proxy"
 CONNECT = "connect"
+CONSOLE = "console"
 _LOOPBACK = "127.0.0.1"
 
 

@@ -89,6 +89,7 @@ def show(page: Page, console: LocalConsole, path: str) -> None:
 GROUP_PATH = f"/groups/{quote(GROUP, safe='')}"
 VIEWS = (
     ("topics", "/"),
+    ("live", "/live"),
     ("topic", "/topics/orders"),
     ("partitions", "/topics/orders/partitions"),
     ("settings", "/topics/orders/settings"),
@@ -120,6 +121,7 @@ def test_a_view_shows_on_a_desktop_a_phone_and_in_the_dark(
     show(page, console, path)
     assert "broken-in" not in page.title() or GROUP_PATH in path
     assert page.locator("#view img").count() == 0
+    expect(page.locator("body")).not_to_contain_text("[object")
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png")
     page.emulate_media(color_scheme="dark")

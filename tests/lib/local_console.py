@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,24 +35,27 @@ class ConsoleCalls(RestCalls):
 Event = tuple[str, Any]
 
 
-def events(url: str, path: str, limit: int = 10_000) -> list[Event]:
-    """Return the events of a stream until its end, or so many."""
+def streamed(url: str, path: str) -> Iterator[Event]:
+    """Yield the events of a stream as they come, until its end."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-    found: list[Event] = []
     try:
         connection.request("GET", path)
         response = connection.getresponse()
         assert response.status == 200, response.read()
         name = ""
-        while len(found) < limit and (line := response.readline().decode()):
+        while line := response.readline().decode():
             kind, _, rest = line.strip().partition(": ")
             if kind == "event":
                 name = rest
             elif kind == "data":
-                found.append((name, json.loads(rest)))
+                yield name, json.loads(rest)
                 if name == "end":
-                    break
+                    return
     finally:
         connection.close()
-    return found
+
+
+def events(url: str, path: str, limit: int = 10_000) -> list[Event]:
+    """Return the events of a stream until its end, or so many."""
+    return list(islice(streamed(url, path), limit))

@@ -106,7 +106,7 @@ def test_ctrl_c_ends_up_while_another_up_starts_the_stack(tmp_path: Path) -> Non
 
 def test_ctrl_c_leaves_a_stack_that_starts_and_says_so(tmp_path: Path) -> None:
     folder = stack_folder(tmp_path)
-    state = {"pid": os.getpid(), "parts": {"page": {"state": "ready"}}}
+    state = {"pid": os.getpid(), "parts": {"console": {"state": "ready"}}}
     (folder / "state.json").write_text(json.dumps(state))
     plan = make_plan(up_options(["--any-port"]), Place(folder))
     (folder / "plan.json").write_text(json.dumps(plan))
@@ -114,7 +114,7 @@ def test_ctrl_c_leaves_a_stack_that_starts_and_says_so(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = start_up(tmp_path)
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("page is ready")
+        assert process.stderr.readline().startswith("console is ready")
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=15)
     assert (process.returncode, errors) == (

@@ -27,22 +27,22 @@ from stack.shown import ENDED, READY, STARTING, STOPPED, part_state, table
 
 
 def test_everybody_knows_the_ports() -> None:
-    parts = ("broker", "registry", "rest-proxy", "connect", "page")
+    parts = ("broker", "registry", "rest-proxy", "connect", "console")
     assert wanted_ports(parts, 2, 0) == {
         "broker-1": 9092,
         "broker-2": 9093,
         "registry": 8081,
         "rest-proxy": 8082,
         "connect": 8083,
-        "page": 8080,
+        "console": 8080,
     }
-    assert wanted_ports(("broker", "page"), 1, 100) == {"broker-1": 9192, "page": 8180}
+    assert wanted_ports(("broker", "console"), 1, 100) == {"broker-1": 9192, "console": 8180}
 
 
 @pytest.mark.parametrize("offset", [60_000, -9000])
 def test_ports_that_there_are_not_are_refused(offset: int) -> None:
     with pytest.raises(ValueError, match="no port"):
-        wanted_ports(("broker", "page"), 1, offset)
+        wanted_ports(("broker", "console"), 1, offset)
 
 
 def test_who_has_a_port_is_named() -> None:
@@ -199,7 +199,7 @@ def test_a_running_stack_that_lacks_what_is_asked_for_is_no_success(tmp_path: Pa
         (["--brokers", "2"], "--brokers"),
         (["--brokers", "1"], "--brokers"),
         (["--only", "broker,connect"], "--only"),
-        (["--only", "broker,registry,rest-proxy,connect,page"], "--only"),
+        (["--only", "broker,registry,rest-proxy,connect,console"], "--only"),
         (["--data", str(tmp_path / "elsewhere")], "--data"),
         (["--ephemeral"], "--ephemeral"),
         (["--seed", str(other)], "--topics or --seed"),

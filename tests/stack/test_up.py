@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +17,7 @@ from common.credentials.translation import librdkafka_security
 from common.process.properties import parse_properties
 from tests.lib.process_tree import processes_below
 from tests.lib.rest_calls import JSON, RestCalls, records_type
+from tests.lib.stack_command import Command
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -37,44 +35,6 @@ topics:
 schemas:
   - {subject: other-value, schema: '"string"'}
 """
-
-
-class Command:
-    """The `millstream` command, for stacks of one folder."""
-
-    def __init__(self, home: Path) -> None:
-        self._environment = {**os.environ, "MILLSTREAM_HOME": str(home)}
-
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "millstream", *arguments]
-        return subprocess.run(
-            command, env=self._environment, capture_output=True, text=True, check=False, timeout=200
-        )
-
-    def begin(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        """Start the command, and do not wait for it."""
-        command = [sys.executable, "-m", "millstream", *arguments]
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, env=self._environment, stdout=quiet, stderr=quiet)
-
-    def up(self, *arguments: str) -> dict[str, Any]:
-        """Start a stack on free ports; return what is printed for programs."""
-        done = self("up", "--any-port", "--json", *arguments)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        assert found["is_ready"]
-        return found
-
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self("status", "--json").stdout)
-        return found
-
-
-@pytest.fixture
-def millstream(tmp_path: Path) -> Iterator[Command]:
-    command = Command(tmp_path / "home")
-    yield command
-    command("down")
 
 
 def all_of(stack: dict[str, Any]) -> list[int]:
@@ -118,7 +78,7 @@ def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
     seeds = tmp_path / "seeds.yaml"
     seeds.write_text(SEEDS)
     stack = millstream.up("--ephemeral", "--seed", str(seeds))
-    assert list(stack["addresses"]) == ["broker", "registry", "rest-proxy", "connect", "page"]
+    assert list(stack["addresses"]) == ["broker", "registry", "rest-proxy", "connect", "console"]
     urls = stack["environment"]
     assert RestCalls(urls["SCHEMA_REGISTRY_URL"]).get("/subjects").body == [
         "fruit-value",
@@ -132,17 +92,20 @@ def test_a_whole_stack_is_ready_with_its_seeds_and_found_again(
     (record,) = rest.get(f"{instance}/records", Accept=records_type("avro")).body
     assert (record["key"], record["value"]) == ("a", {"name": {"string": "apple"}})
     assert RestCalls(urls["CONNECT_URL"]).get("/connectors").body == []
-    page = RestCalls(stack["addresses"]["page"])
-    assert page.get("/health/ready").body == {"missing": []}
+    console = RestCalls(stack["addresses"]["console"])
+    assert console.get("/health/ready").body == {"status": "ready"}
+    assert console.get("/api/stack").body["addresses"] == stack["addresses"]
+    assert console.get("/api/connectors").body["clusters"][0]["error"] == ""
     send(urls["KAFKA_BOOTSTRAP_SERVERS"], "lines", "hello")
 
     again = millstream("up", "--json")
     assert f"process {stack['pid']}" in again.stderr
     assert json.loads(again.stdout)["addresses"] == stack["addresses"]
-    taken = stack["addresses"]["page"].rpartition(":")[2]
+    taken = stack["addresses"]["console"].rpartition(":")[2]
     refused = millstream("up", "--name", "other", "--offset-ports", str(int(taken) - 8080))
     assert refused.returncode == 1
-    assert f"port {taken} of page is taken by process {stack['pid']}" in refused.stderr
+    pid = stack["parts"]["console"]["pid"]
+    assert f"port {taken} of console is taken by process {pid}" in refused.stderr
     assert "ready" in millstream("status").stdout
     assert "millstream broker" in millstream("logs", "broker-1", "-n", "50").stdout
     assert millstream("logs", "kitchen").returncode == 1
@@ -293,13 +256,13 @@ def test_a_program_that_dies_is_started_again(millstream: Command) -> None:
 
 
 def test_a_part_that_hangs_is_not_ready(millstream: Command) -> None:
-    stack = millstream.up("--ephemeral", "--only", "broker,registry,page")
+    stack = millstream.up("--ephemeral", "--only", "broker,registry,console")
     pid = stack["parts"]["registry"]["pid"]
     os.kill(pid, signal.SIGSTOP)
     until(lambda: not millstream.status()["is_ready"], 60)
     assert "does not answer" in millstream.status()["parts"]["registry"]["state"]
-    page = RestCalls(stack["parts"]["page"]["address"])
-    assert page.get("/health/ready").body["missing"] == ["registry"]
+    console = RestCalls(stack["parts"]["console"]["address"])
+    assert console.get("/health/ready").body["detail"] == "waiting for: registry"
     os.kill(pid, signal.SIGCONT)
     until(lambda: millstream.status()["is_ready"], 60)
 

@@ -2,6 +2,7 @@
 
 import { ask, byId, h, link, refuse } from "/page/parts.js";
 import { oneTopic, partitionsOfTopic, settingsOfTopic, topics } from "/page/topics.js";
+import { live } from "/page/live.js";
 import { oneRecord, records } from "/page/records.js";
 import { group, groups, resetGroup } from "/page/groups.js";
 import { explainGroup, explainTopic } from "/page/explain.js";
@@ -12,6 +13,7 @@ import { schemas, subject } from "/page/schemas.js";
 import { broker, brokers, quorum, transactions } from "/page/brokers.js";
 
 const NAVIGATION = [
+  ["/live", "Live"],
   ["/topics", "Topics"],
   ["/groups", "Groups"],
   ["/brokers", "Brokers"],
@@ -25,7 +27,9 @@ const NAVIGATION = [
 
 // A view gets the names in its address and what the console may do, and returns title and content.
 const VIEWS = [
-  [/^\/(?:topics)?$/, topics],
+  [/^\/$/, (overview) => (overview.has_stack ? live(overview) : topics(overview))],
+  [/^\/live$/, live],
+  [/^\/topics$/, topics],
   [/^\/topics\/([^/]+)$/, oneTopic],
   [/^\/topics\/([^/]+)\/partitions$/, partitionsOfTopic],
   [/^\/topics\/([^/]+)\/settings$/, settingsOfTopic],
@@ -52,7 +56,8 @@ const VIEWS = [
 ];
 
 function showNavigation(overview) {
-  const here = location.pathname === "/" ? "/topics" : location.pathname;
+  const front = overview?.has_stack ? "/live" : "/topics";
+  const here = location.pathname === "/" ? front : location.pathname;
   byId("views").firstElementChild.replaceChildren(...NAVIGATION.filter(
     ([, , needs]) => !needs || overview?.[needs]).map(([address, text]) => {
     const isHere = here === address || here.startsWith(address + "/");

@@ -8,7 +8,7 @@ export function h(name, properties = {}, ...children) {
     else if (key.includes("-") || key === "role" || key === "for") made.setAttribute(key, value);
     else made[key] = value;
   }
-  made.append(...children.flat().filter((each) => each !== null && each !== undefined));
+  made.append(...children.flat(Infinity).filter((each) => each !== null && each !== undefined));
   return made;
 }
 

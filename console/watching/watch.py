@@ -1,0 +1,130 @@
+"""Takes pictures of the cluster as long as somebody watches, once for all who do."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Final
+
+from common.kafka.client.cluster import KafkaClient
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.errors import KafkaError
+from common.kafka.protocol.messages.metadata import MetadataResponse
+from common.process.clock import now_seconds, timestamp_ms
+from common.process.tasks import spawn
+from console.watching.changes import changes
+from console.watching.pictures import PartitionPicture, Picture
+
+_SECONDS: Final = 0.5
+_SHARE: Final = 10
+"""Between two pictures is at least so much more time than one takes: a large cluster is seen less
+often."""
+_LAG_SECONDS: Final = 2.0
+_QUEUE: Final = 50
+_MAX_REMEMBERED: Final = 100
+
+Lags = Callable[[], Awaitable[dict[str, int]]]
+Parts = Callable[[], dict[str, str]]
+
+
+class ClusterWatch:
+    """Owns the loop, its client, and what happened lately."""
+
+    def __init__(self, make_client: Callable[[], KafkaClient], lags: Lags, parts: Parts) -> None:
+        self._make_client = make_client
+        self._ask_lags = lags
+        self._parts = parts
+        self._queues: set[asyncio.Queue[str]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._picture: Picture | None = None
+        self._lags: dict[str, int] = {}
+        self._happened: deque[dict[str, Any]] = deque(maxlen=_MAX_REMEMBERED)
+
+    async def watch(self) -> AsyncGenerator[str, None]:
+        """Yield pictures as JSON, each with what has happened since the one before."""
+        queue: asyncio.Queue[str] = asyncio.Queue(_QUEUE)
+        self._queues.add(queue)
+        if self._task is None:
+            self._task = spawn(self._run())
+        try:
+            if self._picture is not None:
+                yield self._text(self._picture, list(self._happened))
+            while True:
+                yield await queue.get()
+        finally:
+            self._queues.discard(queue)
+            if not self._queues:
+                await self.close()
+
+    async def _run(self) -> None:
+        client = self._make_client()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow(client))
+                group.create_task(self._follow_lags())
+        finally:
+            await client.close()
+
+    async def _follow(self, client: KafkaClient) -> None:
+        while True:
+            begun = now_seconds()
+            try:
+                found = await client.metadata(None)
+            except (KafkaError, ConnectionFailed) as error:
+                self._tell({"failure": f"Kafka does not answer: {error}"})
+            else:
+                self._see(_picture(found, dict(self._lags), self._parts()))
+            await asyncio.sleep(max(_SECONDS, _SHARE * (now_seconds() - begun)))
+
+    async def _follow_lags(self) -> None:
+        while True:
+            try:
+                self._lags = await self._ask_lags()
+            except (KafkaError, ConnectionFailed):
+                self._lags = {}  # Their coordinators are away: the pictures show no lag.
+            await asyncio.sleep(_LAG_SECONDS)
+
+    def _see(self, picture: Picture) -> None:
+        before, self._picture = self._picture, picture
+        sentences = [] if before is None else changes(before, picture)
+        happened = [{"at": str(timestamp_ms()), "sentence": each} for each in sentences]
+        self._happened.extend(happened)
+        if before != picture:
+            self._send(self._text(picture, happened))
+
+    def _text(self, picture: Picture, happened: list[dict[str, Any]]) -> str:
+        told = {"picture": picture.as_json(), "happened": happened}
+        return json.dumps(told, ensure_ascii=False)
+
+    def _tell(self, body: dict[str, Any]) -> None:
+        self._send(json.dumps(body, ensure_ascii=False))
+
+    def _send(self, text: str) -> None:
+        for queue in self._queues:
+            if queue.full():
+                queue.get_nowait()  # A slow browser misses the oldest picture.
+            queue.put_nowait(text)
+
+    async def close(self) -> None:
+        """End the loop; the next who watches begins it again."""
+        task, self._task = self._task, None
+        self._picture = None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _picture(found: MetadataResponse, lags: dict[str, int], parts: dict[str, str]) -> Picture:
+    return Picture(
+        {each.node_id: f"{each.host}:{each.port}" for each in found.brokers},
+        found.controller_id,
+        {
+            (topic.name or "", each.partition_index): PartitionPicture(
+                each.leader_id, tuple(each.replica_nodes), frozenset(each.isr_nodes)
+            )
+            for topic in found.topics
+            for each in topic.partitions
+        },
+        lags,
+        parts,
+    )
