@@ -243,7 +243,7 @@ def test_fixture_and_local_broker_beside_packages_of_the_same_names(
 ) -> None:
     done = run_tests(installation, project, PASSING_TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
     assert not list(project.glob("millstream-broker-*"))
 
 
