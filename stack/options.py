@@ -32,6 +32,7 @@ class UpOptions:
     is_json: bool
     security: str
     """sasl_ssl, or empty."""
+    is_testing: bool
 
 
 def up_parser() -> argparse.ArgumentParser:
@@ -57,6 +58,11 @@ def up_parser() -> argparse.ArgumentParser:
         choices=[SASL_SSL],
         default="",
         help="brokers with TLS and a password; HTTP stays open on loopback",
+    )
+    parser.add_argument(
+        "--testing",
+        action="store_true",
+        help="brokers in which tests arm faults by HTTP; they sync nothing to the disk",
     )
     parser.add_argument("--topics", type=Path, metavar="FILE", help="topics, as YAML")
     parser.add_argument(
@@ -119,6 +125,7 @@ def up_options(arguments: Sequence[str]) -> UpOptions:
         wait_seconds=told.wait,
         is_json=told.json,
         security=told.security,
+        is_testing=told.testing,
     )
 
 

@@ -24,6 +24,7 @@ from stack.ports import (
 from stack.security import client_file, kcat_file
 
 Plan = dict[str, Any]
+CONTROL_VARIABLE = "KAFKA_CONTROL_URLS"
 _VARIABLES = {
     REGISTRY: "SCHEMA_REGISTRY_URL",
     REST_PROXY: "KAFKA_REST_URL",
@@ -75,6 +76,7 @@ def make_plan(options: UpOptions, place: Place) -> Plan:
         "broker_http_ports": {str(number): next(others) for number in numbers},
         "seeds": options.seeds,
         "security": options.security,
+        "is_testing": options.is_testing,
     }
 
 
@@ -114,6 +116,7 @@ def refuse_other_options(options: UpOptions, plan: Plan) -> None:
         and options.data_folder.resolve() != Path(plan["data_folder"]).resolve(),
         "--ephemeral": options.is_ephemeral and not plan["is_ephemeral"],
         "--topics or --seed": bool(seeds) and seeds != plan["seeds"],
+        "--testing": options.is_testing and not plan.get("is_testing"),
         "--security": options.security not in ("", plan.get("security", "")),
     }
     if found := [flag for flag, differs in differ.items() if differs]:
@@ -210,7 +213,16 @@ def variables(plan: Plan) -> dict[str, str]:
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers(plan),
         **{name: url for name, url in urls.items() if url},
         **files,
+        **_controls(plan),
     }
+
+
+def _controls(plan: Plan) -> dict[str, str]:
+    """Return the variable with the addresses where tests arm faults, if there are any."""
+    if not plan.get("is_testing"):
+        return {}
+    ports = plan["broker_http_ports"].values()
+    return {CONTROL_VARIABLE: ",".join(f"http://127.0.0.1:{port}" for port in ports)}
 
 
 def environment_file(plan: Plan) -> str:

@@ -246,7 +246,8 @@ class Supervisor:
             settings["listeners"] = settings["listeners"].replace("PLAINTEXT://", "SASL_SSL://")
         overrides = (f"{key}={value}" for key, value in settings.items())
         arguments = (part for override in overrides for part in ("--override", override))
-        await self._run(name, "broker", "start", *file, *arguments)
+        testing = ["--testing"] if self._plan.get("is_testing") else []
+        await self._run(name, "broker", "start", *testing, *file, *arguments)
 
     async def _start_rest_proxy(self, _: Sequence[asyncio.Task[None]]) -> None:
         servers = bootstrap_servers(self._plan)

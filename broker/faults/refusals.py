@@ -16,7 +16,10 @@ from common.kafka.protocol.message import Message, Struct
 
 TEXT: Final = "A fault that a test has armed"
 """The message beside the error, where the answer has a field for it."""
-_UNKNOWN: Final = ("offset", "watermark", "node_id", "leader_id", "producer_id", "port")
+_UNKNOWN: Final = (
+    *("offset", "watermark", "node_id", "leader_id", "producer_id", "producer_epoch", "port"),
+    "timestamp_ms",
+)
 """Kafka's answers say -1 in fields that end so, when there is an error."""
 
 Wanted = Mapping[Kind, object]

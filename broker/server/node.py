@@ -128,15 +128,14 @@ class Node:
         directories = self._directories = self._open_directories()
         quorum = self._quorum = self._open_quorum(directories, loop)
         quorum.on_fatal = stop.fail
-        if self._testing is not None:
-            self._testing.clock.on_moved = quorum.on_moved_time
-            self._testing.watch_controller(quorum)
         if self._config.is_broker:
             self._broker = self._make_broker(quorum, directories, loop)
             self._broker.on_fatal = stop.fail
             self._broker.spared = self._collector.spared
         else:
             self._follow_settings(quorum)
+        if self._testing is not None:
+            self._testing.watch(quorum, self._broker)
 
     async def _begin(self, stop: "Stop") -> None:
         quorum = self._quorum

@@ -29,6 +29,7 @@ from millstream.testing.local_program import LocalConnect, LocalRegistry, LocalR
 from millstream.testing.local_stack import LocalStack
 from millstream.testing.looking import ClusterView, KafkaRefusedError, NotSeenError
 from millstream.testing.node_process import BrokerFailedError
+from millstream.testing.running_brokers import RunningBrokers
 
 __all__ = [
     "BrokerFailedError",
@@ -41,5 +42,6 @@ __all__ = [
     "LocalRestProxy",
     "LocalStack",
     "NotSeenError",
+    "RunningBrokers",
     "UnusedFaultError",
 ]

@@ -188,10 +188,10 @@ class LocalBroker(Looks, Block):
         """Continue the frozen broker (SIGCONT)."""
         self._started().resume()
 
-    def check(self) -> None:
-        """Raise UnusedFaultError if a fault has hit nothing."""
+    def check(self, *, allow_unused: bool = False) -> None:
+        """End all faults; raise UnusedFaultError if one has hit nothing."""
         if self._node is not None and self._is_testing:
-            self._node.faults.clear()
+            self._node.faults.clear(allow_unused=allow_unused)
 
     def close(self) -> None:
         """Stop the broker and remove its folder."""

@@ -107,12 +107,12 @@ class LocalCluster(Looks, Block):
         assert self._is_testing, "the cluster was made with is_testing=False"
         return [self._nodes[each].control for each in self.node_ids if self._runs(each)]
 
-    def check(self) -> None:
-        """Raise UnusedFaultError if a fault has hit nothing."""
+    def check(self, *, allow_unused: bool = False) -> None:
+        """End all faults; raise UnusedFaultError if one has hit nothing."""
         if self._is_testing:
-            self.faults.clear()
+            self.faults.clear(allow_unused=allow_unused)
             for node in self._nodes.values():
-                node.faults.clear()
+                node.faults.clear(allow_unused=allow_unused)
 
     def __repr__(self) -> str:
         running = [self.address(each) for each in self.broker_ids if self._runs(each)]

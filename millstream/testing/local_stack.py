@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import Self
 
 from millstream.testing.block import Block
+from millstream.testing.faults import Faults
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
 from millstream.testing.local_program import (
@@ -14,6 +15,7 @@ from millstream.testing.local_program import (
     LocalRestProxy,
 )
 from millstream.testing.looking import Looks
+from millstream.testing.requests import Requests
 
 PARTS = ("registry", "rest-proxy", "connect")
 _MAX_REPLICAS = 3
@@ -114,7 +116,22 @@ class LocalStack(Looks, Block):
         self.programs[part] = program
         return program.url
 
+    @property
+    def faults(self) -> Faults:
+        """What the brokers do to the calls of their clients."""
+        return self.brokers.faults
+
+    @property
+    def requests(self) -> Requests:
+        """The calls that clients have made."""
+        return self.brokers.requests
+
+    def check(self) -> None:
+        """End all faults; raise UnusedFaultError if one has hit nothing."""
+        self.brokers.check()
+
     def close(self) -> None:
         """Stop all programs, the brokers last, and remove their folders."""
+        self.brokers.check(allow_unused=True)  # After a failed test, only its failure counts.
         self._close_view()
         self._running.close()

@@ -32,6 +32,7 @@ from broker.server.login.tls_contexts import TlsContexts
 from broker.server.login.tls_socket import Shaken, TlsHandshake, TlsSocket
 from broker.server.network.authentication import AuthenticatingSink, SessionLimits
 from broker.server.network.connection import Connection, FrameSink, Peer
+from broker.server.network.dispatch import Handler
 from broker.server.network.turns import Shared
 from common.credentials.mechanisms import GSSAPI, OAUTHBEARER
 from common.credentials.scram import SCRAM_MECHANISMS, ScramMechanism
@@ -75,6 +76,8 @@ class ClientAcceptor:
             self._issuer_keys = IssuerKeys(self._loop, sasl.oauth, self._clock)
             self._issuer_keys.start()
         self._tls = tls
+        self.around_login: Callable[[Handler], Handler] = lambda handler: handler
+        """Puts something before the handler of the logins that begin from here on."""
 
     @property
     def has_handshake(self) -> bool:
@@ -139,7 +142,9 @@ class ClientAcceptor:
             self._config.security.max_session_ms,
         )
         session = SaslSession(sasl.mechanisms, make_server)
-        return AuthenticatingSink(self._loop, session, self._sink, limits, self._clock)
+        return AuthenticatingSink(
+            self._loop, session, self._sink, limits, self._clock, self.around_login
+        )
 
     def _gssapi_server(self) -> GssapiServer:
         sasl = self._security.sasl

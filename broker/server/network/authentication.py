@@ -10,24 +10,33 @@ its connection is closed: the delay slows down the guessing of passwords (KIP-30
 import asyncio
 import logging
 import struct
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from broker.model import MAX_LOGGED_CHARACTERS, shortened
 from broker.security.sasl_session import SaslSession
 from broker.server.clock import Clock
 from broker.server.network.connection import MIN_FRAME_BYTES, Connection, FrameSink
-from broker.server.network.dispatch import close_malformed, encode
-from broker.server.network.later import Later, Making
+from broker.server.network.dispatch import (
+    NO_RESPONSE,
+    Answer,
+    Handler,
+    RequestContext,
+    close_malformed,
+    encode,
+    making,
+)
+from broker.server.network.later import Later, Making, Steps
 from broker.server.network.sending import Part
 from common.credentials.errors import AuthenticationFailed
 from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import (
     DecodeError,
-    RequestHeader,
     UnsupportedVersion,
     begin_request,
 )
+from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -37,6 +46,7 @@ from common.kafka.protocol.messages.sasl_handshake import (
     SaslHandshakeResponse,
 )
 
+T = TypeVar("T")
 log = logging.getLogger("millstream.authentication")
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
@@ -72,8 +82,11 @@ class AuthenticatingSink:
         sink: FrameSink,
         limits: SessionLimits,
         clock: Clock,
+        around: Callable[[Handler], Handler] = lambda handler: handler,
     ) -> None:
+        """`around` puts something before the handler of SaslHandshake and SaslAuthenticate."""
         self._loop = loop
+        self._handle = around(self._answer)
         self._session = session
         self._sink = sink
         self._limits = limits
@@ -115,40 +128,49 @@ class AuthenticatingSink:
         except DecodeError as error:
             close_malformed(connection, error)
             return None
-        if isinstance(message, SaslHandshakeRequest):
-            return self._handshake(connection, header, message)
-        if isinstance(message, SaslAuthenticateRequest):
-            return self._authenticate(connection, header, message)
-        self._close(connection, "a request before authentication")
-        return None
+        if not isinstance(message, SaslHandshakeRequest | SaslAuthenticateRequest):
+            self._close(connection, "a request before authentication")
+            return None
+        answer = self._handle(RequestContext(connection, header, header.api_version), message)
+        if isinstance(answer, Message):
+            return encode(header, answer)
+        return None if answer is NO_RESPONSE else making(header, answer)
+
+    def _answer(
+        self, context: RequestContext, request: SaslHandshakeRequest | SaslAuthenticateRequest
+    ) -> Answer | Steps[Answer]:
+        if isinstance(request, SaslHandshakeRequest):
+            return self._handshake(context, request)
+        return self._authenticate(context.connection, request)
 
     def on_closed(self, connection: Connection) -> None:
         """Pass on that the connection is gone."""
         self._sink.on_closed(connection)
 
     def _handshake(
-        self, connection: Connection, header: RequestHeader, request: SaslHandshakeRequest
-    ) -> list[Part] | Making | None:
+        self, context: RequestContext, request: SaslHandshakeRequest
+    ) -> Answer | Steps[Answer]:
+        connection = context.connection
         try:
-            is_enabled = self._session.handshake(request.mechanism, header.api_version)
+            is_enabled = self._session.handshake(request.mechanism, context.api_version)
         except AuthenticationFailed as failed:
             self._close(connection, str(failed))
-            return None
+            return NO_RESPONSE
         answer = SaslHandshakeResponse(mechanisms=list(self._session.mechanisms))
         if is_enabled:
             if self._session.takes_bare_tokens:
                 connection.min_frame_bytes = 0
-            return encode(header, answer)
+            return answer
         answer.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
         why = f"mechanism {shortened(request.mechanism)} is not enabled"
-        return self._refused(connection, encode(header, answer), why)
+        return self._refused(connection, answer, why)
 
     def _authenticate(
-        self, connection: Connection, header: RequestHeader, request: SaslAuthenticateRequest
-    ) -> list[Part] | Making | None:
+        self, connection: Connection, request: SaslAuthenticateRequest
+    ) -> Answer | Steps[Answer]:
         if not self._session.is_under_way:
             self._close(connection, "a SASL token without a SaslHandshake")
-            return None
+            return NO_RESPONSE
         try:
             answer = self._session.authenticate(bytes(request.auth_bytes))
         except AuthenticationFailed as failed:
@@ -156,19 +178,22 @@ class AuthenticatingSink:
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
                 error_message=FAILURES.get(self._session.mechanism, FAILURE),
             )
-            return self._refused(connection, encode(header, refusal), str(failed))
+            return self._refused(connection, refusal, str(failed))
         self._note(connection)
         response = SaslAuthenticateResponse(auth_bytes=answer, error_message=None)
         if self._session.is_complete:
             response.session_lifetime_ms = self._lifetime_ms()
-        return encode(header, response)
+        return response
 
     def _bare_token(self, connection: Connection, token: bytes) -> list[Part] | Making:
         """Answer a token that is a frame of its own, as after SaslHandshake v0 (KIP-43)."""
         try:
             answer = self._session.authenticate(token)
         except AuthenticationFailed as failed:
-            return self._refused(connection, [], str(failed))  # There is no answer that says it.
+            nothing: list[Part] = []
+            return self._refused(
+                connection, nothing, str(failed)
+            )  # There is no answer that says it.
         if not self._session.takes_bare_tokens:
             connection.min_frame_bytes = MIN_FRAME_BYTES
         self._note(connection)
@@ -196,7 +221,7 @@ class AuthenticatingSink:
         token_ms = max(1, expires_at_ms - self._clock.timestamp_ms())
         return min(longest_ms, token_ms) if longest_ms else token_ms
 
-    def _refused(self, connection: Connection, refusal: list[Part], why: str) -> Making:
+    def _refused(self, connection: Connection, refusal: T, why: str) -> Steps[T]:
         """Send a refusal after the delay, and close the connection behind it."""
         self._log("authentication failed", connection, why)
         delay = Later()

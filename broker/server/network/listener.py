@@ -65,7 +65,7 @@ class Listener:
         """Called when the listeners have more connections than they may have."""
         self._rates = rates
         self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
-        self._acceptor = acceptor
+        self.acceptor = acceptor
         self._handshakes: dict[TlsHandshake, str] = {}
         """The handshakes under way, each with the address of the client."""
         self.connections: dict[int, Connection] = {}
@@ -94,10 +94,10 @@ class Listener:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(accepted)
         self._counts.add(self._name, host)
-        if self._acceptor.has_handshake:
+        if self.acceptor.has_handshake:
             self._shake_hands(accepted, host)
         else:
-            self._add(self._acceptor.connect(accepted, host))
+            self._add(self.acceptor.connect(accepted, host))
         if self._counts.excess:
             self.on_excess()
 
@@ -131,7 +131,7 @@ class Listener:
             self._admit(shaken, host)
 
         try:
-            handshake = self._acceptor.shake_hands(accepted, on_done)
+            handshake = self.acceptor.shake_hands(accepted, on_done)
         except OSError:
             accepted.close()  # The client has closed it already.
             self._release(host)
@@ -145,7 +145,7 @@ class Listener:
             self._release(host)
             return
         try:
-            self._add(self._acceptor.connect(shaken, host))
+            self._add(self.acceptor.connect(shaken, host))
         except ValueError as error:
             log.warning("closed: no principal client_host=%s error=%s", host, error)
             shaken.close()

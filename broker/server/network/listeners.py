@@ -1,10 +1,12 @@
 """The listeners of a broker by their names, and the operations on all of them."""
 
 import logging
+from collections.abc import Callable
 
 from broker.quotas.connection_counts import ConnectionCounts, ConnectionLimits
 from broker.server.clock import monotonic_seconds
 from broker.server.network.connection import Connection
+from broker.server.network.dispatch import Handler
 from broker.server.network.listener import Listener
 
 log = logging.getLogger("millstream.listener")
@@ -24,6 +26,11 @@ class Listeners:
         listener.on_excess = self._make_room
         self._by_name[name] = listener
         self._advertised[name] = advertised
+
+    def put_around_logins(self, around: Callable[[Handler], Handler]) -> None:
+        """Put something before the handler of the logins that begin from here on."""
+        for listener in self._by_name.values():
+            listener.acceptor.around_login = around
 
     def advertised(self) -> list[tuple[str, str, int]]:
         """Return name, host and port of each, as clients are given them."""

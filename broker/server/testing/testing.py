@@ -67,13 +67,17 @@ class Testing:
         )
         return lambda api_key: faulty.handler_of(make, api_key)
 
-    def watch_controller(self, quorum: Quorum) -> None:
-        """Put the rules before the handlers of the controller listeners."""
+    def watch(self, quorum: Quorum, broker: Broker | None) -> None:
+        """Put the rules before the logins, and before the handlers of the controller listeners."""
+        self.clock.on_moved = quorum.on_moved_time
         faulty = self._handlers(quorum, lambda _: None, _is_of_node)
         dispatcher = quorum.dispatcher
         handle = faulty.around(dispatcher.handle)
         # Around a generator there is always one.
         dispatcher.handle = cast("Callable[[RequestContext, Message], Steps[Answer]]", handle)
+        if broker is not None:
+            logins = self._handlers(quorum, lambda _: None, self._is_of_broker)
+            broker.listeners.put_around_logins(logins.around)
 
     def _handlers(
         self,

@@ -1,15 +1,24 @@
 """Faults on demand, as a test in Python uses them, with a stock client."""
 
 import json
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from millstream.testing import LocalBroker, LocalCluster, UnusedFaultError
+from millstream.launch import program_command, program_environment
+from millstream.testing import (
+    LocalBroker,
+    LocalCluster,
+    LocalStack,
+    RunningBrokers,
+    UnusedFaultError,
+)
 from millstream.testing.broker_control import ControlError
 
 PATIENCE = 30.0
@@ -301,3 +310,61 @@ def test_bodies_are_read_by_pieces_and_limited(broker: LocalBroker) -> None:
     with pytest.raises(urllib.error.HTTPError, match="413") as refusal:
         urllib.request.urlopen(request)
     refusal.value.close()
+
+
+def test_faults_in_brokers_that_somebody_else_started(
+    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RunningBrokers([broker.http_url]) as running:
+        rule = running.faults.close("Produce").once()
+        assert send(producer(broker)) is None
+        assert rule.hits == 1
+        assert running.requests.count(api="Produce") == 2
+    monkeypatch.setenv("KAFKA_CONTROL_URLS", broker.http_url)
+    with pytest.raises(UnusedFaultError), RunningBrokers() as running:
+        running.faults.close("Produce").once()
+    monkeypatch.delenv("KAFKA_CONTROL_URLS")
+    with pytest.raises(ValueError, match="KAFKA_CONTROL_URLS is not set"):
+        RunningBrokers()
+
+
+def test_a_stack_looks_for_unused_faults_but_not_after_a_failure() -> None:
+    def block(divisor: int) -> None:
+        with LocalStack(parts=[]) as stack:
+            stack.faults.close("Produce").once()
+            assert stack.requests.list(api="Produce") == []
+            assert 1 / divisor
+
+    with pytest.raises(UnusedFaultError):
+        block(1)
+    with pytest.raises(ZeroDivisionError):
+        block(0)
+
+
+def test_a_node_under_test_that_others_reach_needs_a_password(tmp_path: Path) -> None:
+    command = program_command(
+        "broker", "start", "--testing", "--override", "http.listener=0.0.0.0:0"
+    )
+    done = subprocess.run(
+        [*command, "--override", f"log.dirs={tmp_path}"],
+        env=program_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "needs users and passwords (http.config), or an address of this machine" in done.stderr
+
+
+def test_a_login_is_refused_once_and_is_among_the_calls() -> None:
+    with LocalBroker(security="sasl_plaintext") as broker:
+        broker.create_topic("orders", partitions=2)
+        broker.requests.clear()
+        rule = broker.faults.error("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED").once()
+        assert send(producer(broker)) is None
+        assert rule.hits == 1
+        calls = broker.requests.list(api="SaslAuthenticate")
+        assert calls[0].errors == ["SASL_AUTHENTICATION_FAILED"]
+        assert not calls[-1].errors
+        (call, *_) = broker.requests.list(api="Produce")
+        assert call.principal == "User:admin"
