@@ -12,7 +12,7 @@ from typing import Any, cast
 import faust
 from yarl import URL
 
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS
 from common.kafka.topics import PARTITION_COUNT
 from streams.around_faust.delivery import Delivery
 from streams.around_faust.log_reader import LogReader

@@ -91,7 +91,7 @@ def clients_that_believe(path: Path) -> Iterator[str]:
 
 
 def test_clients_do_not_believe_for_long_who_leads() -> None:
-    """See `common.kafka.metadata_age`. A benchmark has no broker that goes away."""
+    """See `common.kafka.consumer`. A benchmark has no broker that goes away."""
     files = [path for folder in FOLDERS if folder != "bench" for path in files_of(folder)]
     assert [one for path in files for one in clients_that_believe(path)] == []
 

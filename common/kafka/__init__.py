@@ -7,6 +7,6 @@ seldom; `rights` has the least rights of each program, and `grants` gives them.
 
 `topics` declares topics, `topic_creation` creates them, `reading` reads partitions to their end,
 `consumer` is aiokafka's with what it lacks, `inbox` takes what it has fetched, `assignment` divides
-partitions, `transactions/` writes a batch in one transaction, `metadata_age` keeps metadata fresh,
-`stopping` ends clients in whatever state they are.
+partitions, `transactions/` writes a batch in one transaction, `stopping` ends clients in whatever
+state they are.
 """

@@ -4,9 +4,14 @@ No other file outside `streams/around_faust` depends on how aiokafka works insid
 """
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+
+METADATA_MAX_AGE_MS: Final = 5_000
+"""How long a consumer of aiokafka keeps its metadata. When a broker that lost a leadership refuses
+to list an offset, aiokafka asks the same broker again until its metadata expires: five minutes by
+default."""
 
 
 class Pattern(Protocol):

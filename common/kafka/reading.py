@@ -8,8 +8,7 @@ from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.stopping import stop
 from common.process.clock import now_seconds
 

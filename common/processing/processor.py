@@ -32,9 +32,8 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
 from common.kafka.assignment import DEFAULT, Assignor
-from common.kafka.consumer import Consumer
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.inbox import Inbox
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.reading import EndOffsets
 from common.kafka.stopping import stop
 from common.kafka.topic_creation import ensure_topics

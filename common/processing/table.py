@@ -12,8 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.reading import UNREADABLE, EndOffsets, passed_over
 from common.kafka.stopping import stop
 from common.kafka.topic_creation import ensure_topics

@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from common.http.front import is_wanted
-from common.kafka.metadata_age import ADMIN_SETTINGS
 from common.process.clock import timestamp_ms
 from common.process.tasks import spawn
 from connect.herder.config_records import logger_record
@@ -22,7 +21,7 @@ from connect.rest.desk import Desk
 from connect.rest.metrics import ConnectMetrics
 from connect.rest.page import page_response
 from connect.worker import loggers
-from connect.worker.client_settings import librdkafka_settings
+from connect.worker.client_settings import ADMIN_SETTINGS, librdkafka_settings
 from millstream.connect.errors import ConnectException
 
 log = logging.getLogger(__name__)

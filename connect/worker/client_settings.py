@@ -102,6 +102,14 @@ def with_prefix(settings: Mapping[str, str | None], prefix: str) -> dict[str, st
     }
 
 
+ADMIN_SETTINGS: Final[Mapping[str, str]] = {
+    "topic.metadata.refresh.interval.ms": "5000",
+    "enable.sparse.connections": "false",
+}
+"""For admin clients of librdkafka. When the controller in its metadata is gone, such a client does
+not look for another one, so a request fails after its whole time-out. Meanwhile it connects to the
+lost controller again and again without a pause, on two processors. It does that only with sparse
+connections."""
 KAFKA_LOG: Final = logging.getLogger("connect.kafka")
 """Takes what librdkafka's producers and consumers log. They hand it over when they are polled."""
 AWAY_DEFAULTS: Final[dict[str, Any]] = {

@@ -26,9 +26,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
 from common.process.clock import now_ms
 from connect.worker.client_settings import (
+    ADMIN_SETTINGS,
     AWAY_DEFAULTS,
     CONSUMER_DEFAULTS,
     KAFKA_LOG,

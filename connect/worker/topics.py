@@ -13,10 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.plugged import aliases
 from connect.java.patterns import java_pattern
-from connect.worker.client_settings import with_prefix
+from connect.worker.client_settings import ADMIN_SETTINGS, with_prefix
 from millstream.connect.errors import ConfigException, ConnectException
 
 PREFIX: Final = "topic.creation."

@@ -14,8 +14,7 @@ from typing import Any, Self
 import aiokafka
 from aiokafka.errors import KafkaError
 
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.process.tasks import spawn
 
 PAUSE_SECONDS = 0.02

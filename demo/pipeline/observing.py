@@ -13,8 +13,7 @@ from decimal import Decimal
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from demo.pipeline.registry import RegistryReader
 from demo.pipeline.report import CHECKS, ENDS, JUDGED
 

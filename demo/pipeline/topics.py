@@ -21,10 +21,9 @@ from common.credentials.access import KafkaAccess
 from common.kafka.admin.topic_requests import topic_deletion
 from common.kafka.admin.topics import check_deleted
 from common.kafka.client.cluster import KafkaClient
-from common.kafka.consumer import Consumer
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.errors import KafkaError
 from common.kafka.group_offsets import commit_offsets, until_answered
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
 from common.kafka.protocol.messages.delete_topics import DeleteTopicsResponse
 from common.kafka.protocol.messages.metadata import MetadataResponse
 from demo.pipeline.registry import RegistryReader, encoder

@@ -20,8 +20,7 @@ from aiokafka import ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.stopping import stop
 from rest_proxy.consumers.reading import Reading
 from rest_proxy.consumers.state import InstanceState, Mode, Partition

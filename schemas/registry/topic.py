@@ -23,8 +23,7 @@ from common.credentials.access import KafkaAccess
 from common.kafka import errors
 from common.kafka.admin.topic_requests import creatable_topic
 from common.kafka.client.cluster import KafkaClient
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.stopping import stop
 from common.kafka.topic_creation import create_missing
 from schemas.registry.changes import Change

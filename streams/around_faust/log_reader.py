@@ -12,8 +12,7 @@ from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.structs import ConsumerRecord
 
 from common.credentials.access import KafkaAccess
-from common.kafka.consumer import Consumer
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS, Consumer
 from common.kafka.stopping import stop
 from streams.around_faust.positions import TopicPartition
 

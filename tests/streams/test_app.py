@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common.kafka.metadata_age import METADATA_MAX_AGE_MS
+from common.kafka.consumer import METADATA_MAX_AGE_MS
 from streams import app, order_bursts
 from streams.app import build_app
 from streams.records import Origin, Outgoing, Step

@@ -13,7 +13,6 @@ import confluent_kafka
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.plugin_errors import concealed
 from connect.definitions.validation import connector_class
 from connect.herder.offsets import (
@@ -22,6 +21,7 @@ from connect.herder.offsets import (
     read_sink_offsets,
     sink_offsets,
 )
+from connect.worker.client_settings import ADMIN_SETTINGS
 from connect.worker.environment import Environment, filled
 from connect.worker.offset_store import OffsetStore
 from connect.worker.offsets.group_offsets import committed_offsets

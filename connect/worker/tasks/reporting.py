@@ -7,7 +7,6 @@ from typing import Any, Final
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
 from connect.definitions.concealing import Concealing
 from connect.errors.dead_letters import (
     PARTITION_COUNT,
@@ -19,6 +18,7 @@ from connect.errors.dead_letters import (
 )
 from connect.errors.tolerance import ErrorCounts, ErrorSettings, Failure
 from connect.herder.names import TaskId
+from connect.worker.client_settings import ADMIN_SETTINGS
 from connect.worker.topics import TopicGroup, create_topic
 from millstream.connect.connectors import TopicPartition
 from millstream.connect.data.records import SourceRecord

@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from common.kafka.metadata_age import ADMIN_SETTINGS
+from connect.worker.client_settings import ADMIN_SETTINGS
 from millstream.testing import LocalCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
