@@ -7,10 +7,8 @@ subject. Without a partition the key decides, as in Kafka's own producer; withou
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from aiokafka.partitioner import murmur2
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
-
 from common.http.problems import ProblemError
+from common.kafka.batches import DefaultRecordBatchBuilder, murmur2
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.produce import (

@@ -11,8 +11,9 @@ from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
-from aiokafka.record.memory_records import MemoryRecords
 from cramjam import DecompressionError
+
+from common.kafka.batches import MemoryRecords
 
 COMMITTED, ABORTED, OPEN, MARKER = "committed", "aborted", "open", "marker"
 """The states of a record of a transaction; a record outside of transactions has none."""

@@ -173,7 +173,8 @@ def batches_of(data: PartitionData) -> Iterator[Batch]:
     """Yield the batches of a fetch. Raise KafkaError(CORRUPT_MESSAGE)."""
     # Not every question needs it, and it takes a while to import.
     from aiokafka.errors import CorruptRecordException
-    from aiokafka.record import MemoryRecords
+
+    from common.kafka.batches import MemoryRecords
 
     assert isinstance(data.records, Buffer | None), "only a broker sends parts of files"
     try:

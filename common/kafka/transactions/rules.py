@@ -32,10 +32,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from aiokafka.partitioner import murmur2
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
+from common.kafka.batches import DefaultRecordBatchBuilder, murmur2
 from common.kafka.errors import ErrorCode
 
 _SEQUENCES = 1 << 31
