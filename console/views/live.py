@@ -1,14 +1,21 @@
-"""The cluster live, and the switches of the stack that the console belongs to."""
+"""The cluster live, one text through all topics, and the switches of the stack of the console."""
 
+import json
 from contextlib import aclosing
 from typing import Final
 
 from aiohttp import web
 
 from common.http.problems import ProblemError
-from console.answers import json_answer
+from common.kafka.admin.topics import list_topics
+from common.process.clock import timestamp_ms
+from console.answers import Fields, json_answer
 from console.console import CONSOLE
 from console.own_stack import OwnStack
+from console.reading.following import MAX_TOPICS, follow
+from console.reading.partitions import TopicPartitions
+from console.reading.rows import RowReader, Wish
+from console.records.filters import filter_of
 from console.views.records import open_events
 
 
@@ -20,6 +27,41 @@ async def watch(request: web.Request) -> web.StreamResponse:
     ):
         async for text in pictures:
             await events.send("picture", text)
+    return events.response
+
+
+async def follow_text(request: web.Request) -> web.StreamResponse:
+    """Send the records that have a text, of all topics or of some, from some minutes ago on."""
+    fields = Fields(request.query)
+    console = request.app[CONSOLE]
+    wanted = filter_of("contains", fields.text("q"))
+    if wanted is None:
+        raise ProblemError(422, "q is the text that is followed.")
+    minutes = fields.whole("minutes", 10, most=60 * 24 * 7)
+    listed = await console.cluster.fresh(list_topics)
+    names = [each.name for each in listed if not each.is_internal]
+    if chosen := set(filter(None, fields.text("topics", "").split(","))):
+        names = [each for each in names if each in chosen]
+
+    def reader(topic: str) -> RowReader:
+        partitions = TopicPartitions(console.cluster.client, topic)
+        wish = Wish(mask=console.mask(topic), search=wanted)
+        return RowReader(partitions, console.cluster.shelf, wish)
+
+    since_ms = timestamp_ms() - minutes * 60_000
+    async with (
+        open_events(request) as events,
+        aclosing(follow(names[:MAX_TOPICS], reader, since_ms)) as batches,
+    ):
+        left_out = {"topics": len(names[:MAX_TOPICS]), "left_out": max(0, len(names) - MAX_TOPICS)}
+        await events.send("topics", json.dumps(left_out))
+        async for rows in batches:
+            for topic, row in rows:
+                text = json.dumps({"topic": topic, **row.as_json()}, ensure_ascii=False)
+                await events.send("row", text)
+            if not rows:
+                await events.send("idle", "{}")  # It fails when the client is gone.
+        await events.send("end", "{}")
     return events.response
 
 
@@ -44,6 +86,7 @@ async def change_part(request: web.Request) -> web.Response:
 
 ROUTES: Final = (
     web.get("/api/watch", watch),
+    web.get("/api/follow", follow_text),
     web.get("/api/stack", get_stack),
     web.post("/api/stack/parts/{part}/{action}", change_part),
 )

@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -14,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from console.reading.tails import QUEUE_ROWS
 from millstream.testing import LocalBroker
-from tests.lib.local_console import ConsoleCalls, LocalConsole, events
+from tests.lib.local_console import ConsoleCalls, LocalConsole, events, streamed
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -266,6 +267,28 @@ def test_a_group_and_a_record_are_explained(calls: ConsoleCalls, orders: str) ->
     assert found.body["findings"]
     assert all(each["sentence"] for each in found.body["findings"])
     assert calls.get("/api/groups/none/explain").status == 200
+
+
+def test_a_text_is_followed_through_topics(console: LocalConsole, calls: ConsoleCalls) -> None:
+    def send(topic: str, value: str) -> None:
+        body = {"key": {"kind": "text", "text": value}, "value": {"kind": "text", "text": "v"}}
+        assert calls.change("POST", f"/api/topics/{topic}/records", body).status == 201
+
+    for topic in ("first", "second"):
+        calls.change("POST", "/api/topics", {"name": topic, "partitions": 2})
+    send("first", "order-77")
+    send("second", "order-78")
+    found = streamed(console.url, "/api/follow?q=order-77")
+    seen: list[str] = []
+    with closing(found):
+        for name, data in found:
+            if name == "row":
+                seen.append(data["topic"])
+                if len(seen) == 2:
+                    break
+                send("second", "order-77")
+    assert seen == ["first", "second"]
+    assert calls.get("/api/follow").status == 422
 
 
 def test_what_is_wrong_is_said_and_not_an_error_of_the_program(calls: ConsoleCalls) -> None:

@@ -99,6 +99,7 @@ VIEWS = (
     ("record", "/topics/orders/records/0/1"),
     ("explained", "/topics/orders/explain?partition=0&offset=1"),
     ("write", "/topics/orders/write"),
+    ("follow", "/follow?q=199&minutes=9000"),
     ("groups", "/groups"),
     ("explained-group", f"{GROUP_PATH}/explain"),
     ("group", GROUP_PATH),

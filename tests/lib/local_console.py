@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class ConsoleCalls(RestCalls):
 Event = tuple[str, Any]
 
 
-def streamed(url: str, path: str) -> Iterator[Event]:
+def streamed(url: str, path: str) -> Generator[Event, None, None]:
     """Yield the events of a stream as they come, until its end."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)

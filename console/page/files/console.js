@@ -2,6 +2,7 @@
 
 import { ask, byId, h, link, refuse } from "/page/parts.js";
 import { oneTopic, partitionsOfTopic, settingsOfTopic, topics } from "/page/topics.js";
+import { follow } from "/page/follow.js";
 import { live } from "/page/live.js";
 import { oneRecord, records } from "/page/records.js";
 import { group, groups, resetGroup } from "/page/groups.js";
@@ -15,6 +16,7 @@ import { broker, brokers, quorum, transactions } from "/page/brokers.js";
 const NAVIGATION = [
   ["/live", "Live"],
   ["/topics", "Topics"],
+  ["/follow", "Follow"],
   ["/groups", "Groups"],
   ["/brokers", "Brokers"],
   ["/quorum", "Quorum"],
@@ -29,6 +31,7 @@ const NAVIGATION = [
 const VIEWS = [
   [/^\/$/, (overview) => (overview.has_stack ? live(overview) : topics(overview))],
   [/^\/live$/, live],
+  [/^\/follow$/, follow],
   [/^\/topics$/, topics],
   [/^\/topics\/([^/]+)$/, oneTopic],
   [/^\/topics\/([^/]+)\/partitions$/, partitionsOfTopic],

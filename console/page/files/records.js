@@ -8,7 +8,7 @@ import { tabsOfTopic } from "/page/topics.js";
 
 const MAX_SHOWN = 500;
 
-function shownPart(part) {
+export function shownPart(part) {
   if (part.kind === "null") return h("span", { className: "kind" }, "null");
   const text = part.kind === "large" ? bytes(part.size) : part.text + (part.is_cut ? " …" : "");
   return [h("code", {}, text), part.note ? h("span", { className: "why" }, part.note) : null]
@@ -111,7 +111,7 @@ function emptyTable(topic, body) {
   return rows;
 }
 
-function listen(address, handlers) {
+export function listen(address, handlers) {
   const source = new EventSource(address);
   for (const [name, handler] of Object.entries(handlers)) {
     source.addEventListener(name, (event) => handler(JSON.parse(event.data)));
