@@ -132,8 +132,8 @@ async def delete_acl(request: web.Request) -> web.Response:
         acl.operation,
         acl.permission_type,
     )
-    count = await request.app[CONSOLE].cluster.admin.run(acls.delete_acls, [wanted])
-    return json_answer({"deleted": count})
+    deleted = await request.app[CONSOLE].cluster.admin.run(acls.delete_acls, [wanted])
+    return json_answer({"deleted": len(deleted)})
 
 
 async def get_users(request: web.Request) -> web.Response:
