@@ -56,7 +56,7 @@ def broker() -> Iterator[LocalBroker]:
         yield started
 
 
-def commit(broker: LocalBroker, group: str, *offsets: int) -> None:
+def commit(broker: LocalBroker | LocalCluster, group: str, *offsets: int) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
