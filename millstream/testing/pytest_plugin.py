@@ -3,9 +3,10 @@
 `kafka_broker` is a clean broker for each test: one process for all tests of a run (of each worker,
 with pytest-xdist), which is brought back to its first state, on a new port, in a few milliseconds.
 `kafka_cluster` is a new cluster. `schema_registry`, `rest_proxy` and `connect_worker` use the
-test's `kafka_broker`; `kafka_stack` starts all of these servers. `session_kafka_broker` and
-`session_kafka_cluster` are started once for all tests, which share their topics. Those with
-`async_` before their names have the same calls for `await`, with any plugin that runs coroutines.
+test's `kafka_broker`; `kafka_stack` starts all of these servers. `session_kafka_broker`,
+`session_kafka_cluster` and `session_kafka_stack` are started once for all tests, which share their
+topics. Those with `async_` before their names have the same calls for `await`, with any plugin that
+runs coroutines.
 
 `--kafka=apache` runs the tests that use `kafka_broker` against Apache Kafka (`apache_kafka`), and
 skips what only Millstream has. If a test fails, pytest shows the logs of its servers. The plugin is
@@ -139,6 +140,14 @@ def connect_worker(
 @pytest.fixture
 def kafka_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
     """A whole stack: a broker, a schema registry, a REST proxy and a Connect worker."""
+    _only_millstream(request)
+    with LocalStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def session_kafka_stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
+    """A whole stack for all tests of the run (of each worker)."""
     _only_millstream(request)
     with LocalStack() as stack:
         yield stack
