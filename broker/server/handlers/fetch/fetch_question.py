@@ -14,6 +14,7 @@ FIRST_VERSION_FROM_FOLLOWERS = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 READ_COMMITTED = 1
+DEBUGGING_REPLICA_ID = -2
 
 Key = tuple[bytes | str, int]
 """Topic id, or in old versions topic name, and partition."""
@@ -29,6 +30,7 @@ class Question:
         "by_id",
         "context",
         "follower",
+        "is_debugging",
         "is_last",
         "is_read_committed",
         "max_bytes",
@@ -54,10 +56,13 @@ class Question:
         self.follower: ReplicaState | None = None
         """The replica that sent the request; None for a consumer."""
         if api_version < FIRST_VERSION_WITH_REPLICA_STATE:
-            if request.replica_id >= 0:
-                self.follower = ReplicaState(replica_id=request.replica_id)
-        elif request.replica_state.replica_id >= 0:
-            self.follower = request.replica_state
+            replica = ReplicaState(replica_id=request.replica_id)
+        else:
+            replica = request.replica_state
+        if replica.replica_id >= 0:
+            self.follower = replica
+        self.is_debugging = replica.replica_id == DEBUGGING_REPLICA_ID
+        """True for a client that reads a replica to its end, whatever the others have."""
         self.may_read_followers = (
             self.follower is None and api_version >= FIRST_VERSION_FROM_FOLLOWERS
         )

@@ -162,7 +162,11 @@ class FetchRead:
     def _end_of(self, partition: Partition) -> int:
         if self.question.follower is not None:
             return partition.log.log_end_offset
-        log = partition.log
+        return self._readable_end(partition.log)
+
+    def _readable_end(self, log: PartitionLog) -> int:
+        if self.question.is_debugging:
+            return log.log_end_offset
         return log.last_stable_offset if self.question.is_read_committed else log.high_watermark
 
     @property
@@ -232,7 +236,7 @@ class FetchRead:
         parts, read_bytes, aborted = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
-            max_offset=stable_offset if is_read_committed else log.high_watermark,
+            max_offset=self._readable_end(log),
             minimum_one_batch=size_bytes == 0,
             with_aborted_transactions=is_read_committed,
         )

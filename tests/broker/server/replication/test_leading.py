@@ -7,6 +7,7 @@ import pytest
 from broker.server.handlers.fetch import fetch, list_offsets
 from broker.server.handlers.fetch.list_offsets import ListOffsets
 from common.kafka.errors import ErrorCode, KafkaError
+from common.kafka.protocol.messages.fetch import ReplicaState
 from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -105,6 +106,17 @@ def test_a_consumer_reads_what_is_committed_and_waits_for_the_rest():
     node.loop.advance()
     assert fetched(reads).records
     assert fetched(reads).high_watermark == 1
+
+
+def test_a_debugging_client_reads_to_the_end_of_the_log():
+    node = ServedReplica()
+    node.produce()
+    assert not fetched(node.fetch(0, wait_ms=0)).records
+    debugging = ReplicaState(replica_id=-2)
+    assert fetched(node.fetch(0, wait_ms=0, replica_state=debugging)).records
+    assert node.high_watermark == 0
+    of_old_version = node.fetch(0, wait_ms=0, version=12, request={"replica_id": -2})
+    assert fetched(of_old_version).records
 
 
 def test_a_follower_that_waits_is_woken_by_an_append_and_not_by_a_commit():
