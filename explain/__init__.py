@@ -2,6 +2,7 @@
 
     facts         what is known of a cluster, as plain values; None is what is not known
     causes        the tables of causes: each has a code, a predicate, a sentence, an advice
+    rights        how access rules are read
     words         how figures stand in a sentence: counts, times, sizes, names
     explanations  the facts go through the tables, and findings come out
     asking        the only part with IO: it asks a cluster for the facts

@@ -17,7 +17,13 @@ from explain.asking.groups import SECONDS
 from explain.asking.questions import TIMEOUT_MS, Questions, admin_client
 from explain.explanations import Explanation
 from explain.report import as_json, text
-from explain.subjects import explain_group, explain_topic
+from explain.subjects import (
+    explain_cluster,
+    explain_group,
+    explain_producer,
+    explain_topic,
+    explain_transaction,
+)
 
 _AT = "--bootstrap-server localhost:9092"
 _PLACE = re.compile(r"(?P<number>\d{1,10})(?::(?P<offset>\d{1,19}))?")
@@ -54,14 +60,41 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> CommandParser:
     parser = CommandParser(
         prog="millstream explain",
-        description="Say in sentences what is the case in a Kafka cluster, and what to do.",
+        description="Say in sentences what is the case in a Kafka cluster, and what to do. Without "
+        "a subject, explain the whole cluster.",
         examples=[
+            f"millstream explain {_AT}",
             f"millstream explain topic orders 3:812 {_AT}",
-            f"millstream explain group fraud {_AT}",
         ],
     )
     _add_connection(parser, {})
-    commands = parser.add_subparsers(dest="subject", metavar="SUBJECT", required=True)
+    commands = parser.add_subparsers(dest="subject", metavar="SUBJECT")
+    _add_topic(commands)
+    _add_group(commands)
+    producer = _add_subject(
+        commands,
+        "producer",
+        "explain a producer by its id",
+        f"4000 {_AT}",
+        f"4000 --epoch 2 {_AT}",
+    )
+    producer.add_argument("id", type=int, metavar="ID", help="its producer id, a number")
+    producer.add_argument(
+        "--epoch", type=int, metavar="N", help="the epoch of a producer that is refused"
+    )
+    transaction = _add_subject(
+        commands,
+        "transaction",
+        "explain the transaction of a transactional id",
+        f"billing-1 {_AT}",
+        f"billing-1 --principal User:billing {_AT}",
+    )
+    transaction.add_argument("id", metavar="ID", help="the transactional id")
+    _add_principal(transaction)
+    return parser
+
+
+def _add_topic(commands: Any) -> None:
     topic = _add_subject(
         commands,
         "topic",
@@ -76,6 +109,10 @@ def _parser() -> CommandParser:
     topic.add_argument(
         "--record-bytes", type=int, metavar="N", help="also tell whether such a record fits"
     )
+    _add_principal(topic)
+
+
+def _add_group(commands: Any) -> None:
     group = _add_subject(
         commands,
         "group",
@@ -92,7 +129,16 @@ def _parser() -> CommandParser:
         help="the time between two looks at a group that is behind or rebalances "
         f"({SECONDS:g} by default)",
     )
-    return parser
+    group.add_argument(
+        "--assignor", metavar="NAME", help="also tell whether a member with it may join"
+    )
+    _add_principal(group)
+
+
+def _add_principal(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--principal", metavar="User:NAME", help="also tell what this user may not do"
+    )
 
 
 def _add_subject(commands: Any, name: str, what: str, *examples: str) -> CommandParser:
@@ -132,14 +178,41 @@ def _place(text: str) -> Place:
 
 def _topic(questions: Questions, options: argparse.Namespace) -> Explanation:
     place = options.place or (None, None)
-    return explain_topic(questions, options.name, *place, record_bytes=options.record_bytes)
+    return explain_topic(
+        questions,
+        options.name,
+        *place,
+        record_bytes=options.record_bytes,
+        principal=options.principal,
+    )
 
 
 def _group(questions: Questions, options: argparse.Namespace) -> Explanation:
-    return explain_group(questions, options.group, seconds=options.seconds)
+    return explain_group(
+        questions,
+        options.group,
+        seconds=options.seconds,
+        principal=options.principal,
+        assignor=options.assignor,
+    )
 
 
-SUBJECTS: dict[str, Callable[[Questions, argparse.Namespace], Explanation]] = {
+def _producer(questions: Questions, options: argparse.Namespace) -> Explanation:
+    return explain_producer(questions, options.id, options.epoch)
+
+
+def _transaction(questions: Questions, options: argparse.Namespace) -> Explanation:
+    return explain_transaction(questions, options.id, principal=options.principal)
+
+
+def _cluster(questions: Questions, _: argparse.Namespace) -> Explanation:
+    return explain_cluster(questions)
+
+
+SUBJECTS: dict[str | None, Callable[[Questions, argparse.Namespace], Explanation]] = {
+    None: _cluster,
     "topic": _topic,
     "group": _group,
+    "producer": _producer,
+    "transaction": _transaction,
 }

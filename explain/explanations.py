@@ -1,38 +1,59 @@
 """The facts go through the tables, and findings come out."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
-from explain.causes.asking import ASKING
+from explain.causes.asking import ASKING, LEFT_OUT
 from explain.causes.cause import Cause, Finding, Severity, findings
-from explain.causes.group import GROUP
+from explain.causes.cluster import CLUSTER
+from explain.causes.group import GROUP, SHARE
 from explain.causes.partition import PARTITION
+from explain.causes.producer import PRODUCER
 from explain.causes.progress import PROGRESS
 from explain.causes.record import RECORD
+from explain.causes.right import RIGHT
+from explain.causes.share import SHARED
 from explain.causes.topic import TOPIC, TopicCase
+from explain.causes.transaction import TRANSACTION
 from explain.facts import (
     Cluster,
     Group,
     GroupCase,
     Partition,
     PartitionCase,
+    Producer,
+    ProducerCase,
     Record,
     RecordCase,
+    Right,
     Topic,
+    Transaction,
+    TransactionCase,
     Unanswered,
 )
 
 TABLES: dict[str, Sequence[Cause[Any]]] = {
+    "A record": RECORD,
     "A topic": TOPIC,
     "A partition": PARTITION,
-    "A record": RECORD,
     "A group": GROUP,
     "How far a group is": PROGRESS,
+    "A share group": SHARED,
+    "A producer": PRODUCER,
+    "A transaction": TRANSACTION,
+    "The cluster": CLUSTER,
+    "Rights": RIGHT,
     "What is not known": ASKING,
+    "What is left out": LEFT_OUT,
 }
 """Every cause, by what it is about."""
+
+
+SAME: Final = 20
+"""So many findings of one cause are shown: a broker that is down concerns all its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +78,21 @@ def explanation(
     subject: str, found: Iterable[Finding], unanswered: Sequence[Unanswered]
 ) -> Explanation:
     """Put the findings in order: the worst first, otherwise as they were found."""
+    listed = [*_shortened(found), *findings(ASKING, unanswered)]
     order = list(Severity)
-    listed = [*found, *findings(ASKING, unanswered)]
     return Explanation(subject, tuple(sorted(listed, key=lambda one: order.index(one.severity))))
+
+
+def _shortened(found: Iterable[Finding]) -> list[Finding]:
+    """Keep the first findings of each cause, and say how many more there are."""
+    counts: Counter[str] = Counter()
+    kept = []
+    for one in found:
+        counts[one.code] += 1
+        if counts[one.code] <= SAME:
+            kept.append(one)
+    left_out = {code: count - SAME for code, count in counts.items() if count > SAME}
+    return [*kept, *findings(LEFT_OUT, left_out)]
 
 
 def about_topic(cluster: Cluster, case: TopicCase) -> Iterable[Finding]:
@@ -90,4 +123,36 @@ def about_group(cluster: Cluster, group: Group) -> list[Finding]:
         for one in about_partition(cluster, topic, partition)
         if one.severity is Severity.PROBLEM
     ]
-    return [*findings(GROUP, case), *findings(PROGRESS, case), *of_partitions]
+    progress = SHARED if group.kind == SHARE else PROGRESS
+    return [*findings(GROUP, case), *findings(progress, case), *of_partitions]
+
+
+def about_transaction(cluster: Cluster, transaction: Transaction) -> list[Finding]:
+    """Return the findings about a transactional id."""
+    return findings(TRANSACTION, TransactionCase(cluster, transaction))
+
+
+def about_producer(cluster: Cluster, producer: Producer) -> list[Finding]:
+    """Return the findings about a producer id, and about its transaction."""
+    found = findings(PRODUCER, ProducerCase(cluster, producer))
+    if producer.transaction is not None:
+        found += about_transaction(cluster, producer.transaction)
+    return found
+
+
+def about_rights(rights: Sequence[Right]) -> list[Finding]:
+    """Return the findings about what a principal may do."""
+    return findings(RIGHT, rights)
+
+
+def about_cluster(
+    cluster: Cluster, topics: Iterable[Topic], transactions: Iterable[Transaction]
+) -> list[Finding]:
+    """Return the findings about the nodes, and what is wrong with any partition."""
+    found = findings(CLUSTER, cluster)
+    for topic in topics:
+        for partition in topic.partitions:
+            found += about_partition(cluster, topic, partition)
+    for transaction in transactions:
+        found += about_transaction(cluster, transaction)
+    return found

@@ -60,6 +60,8 @@ class Cluster:
     now_ms: int
     brokers: Mapping[int, Broker]
     quorum: Quorum | None = None
+    quorum_error: str | None = None
+    """Why there is no answer about the quorum, if that is known to come from the quorum itself."""
 
     def is_up(self, node_id: int) -> bool:
         """Tell whether a broker is registered and not fenced."""
@@ -224,8 +226,9 @@ class Right:
     principal: str
     operation: str
     resource: str
-    is_allowed: bool | None
+    is_allowed: bool
     denied_by: str | None = None
+    """The rule that forbids it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +249,10 @@ class Group:
     only_markers: frozenset[TopicPartition] = frozenset()
     """Partitions in which nothing but markers lies between the group and the end."""
     quotas: tuple[Quota, ...] = ()
+    unstarted: tuple[TopicPartition, ...] = ()
+    """Partitions in which a share group has not begun."""
     wanted_assignor: str | None = None
     """What a member that is to join would offer."""
-    settings: Mapping[str, str] | None = None
 
     @property
     def latest(self) -> Look | None:
@@ -282,9 +286,10 @@ class Producer:
     producer_id: int
     epoch: int | None
     """The epoch that is asked about."""
-    entries: tuple[ProducerEntry, ...] | None
+    entries: tuple[ProducerEntry, ...]
     transaction: "Transaction | None" = None
-    expiration_ms: int | None = None
+    is_complete: bool = True
+    """False when some leaders or coordinators have not answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +307,6 @@ class Transaction:
     timeout_ms: int | None = None
     started_ms: int | None = None
     partitions: tuple[Partition, ...] = ()
-    expiration_ms: int | None = None
 
 
 class PartitionCase(NamedTuple):

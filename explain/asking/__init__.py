@@ -5,6 +5,8 @@ cluster       nodes, quorum, log directories
 topics        partitions, settings, offsets, reassignments
 transactions  open transactions, transactional ids, producers
 records       one offset: its batch, its replicas, its readers
+producers     one transactional id, one producer id
+share_groups  members and start offsets of a share group
 groups        members, commits, and where the partitions end
 rights        what a principal may do, and quotas
 """

@@ -17,6 +17,17 @@ from common.kafka.topics import TopicPartition
 from explain.asking.questions import Questions
 from explain.facts import Broker, Cluster, Follower, Quorum
 
+NO_PARTITIONS = {"": [0]}
+"""Asks a broker for its directories without the replicas in them: none at all means all."""
+NO_CONTROLLER = frozenset(
+    {
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
 Directories = dict[int, list[DescribeLogDirsResult]]
 """The answers of the brokers, by their ids."""
 
@@ -24,7 +35,7 @@ Directories = dict[int, list[DescribeLogDirsResult]]
 def cluster_facts(questions: Questions) -> Cluster:
     """Ask for the brokers and the quorum. Raise KafkaError when no broker answers at all."""
     described = _described(questions.client)
-    quorum = questions.ask("the metadata quorum", describe_metadata_quorum, None)
+    quorum, quorum_error = _ask_quorum(questions)
     return Cluster(
         now_ms=questions.now_ms(),
         brokers={
@@ -36,7 +47,19 @@ def cluster_facts(questions: Questions) -> Cluster:
             for each in described.brokers
         },
         quorum=None if quorum is None else _quorum(quorum),
+        quorum_error=quorum_error,
     )
+
+
+def _ask_quorum(questions: Questions) -> tuple[DescribedQuorum | None, str | None]:
+    """Return the quorum, or the error of a broker that finds no active controller."""
+    try:
+        return describe_metadata_quorum(questions.client), None
+    except KafkaError as error:
+        if error.code in NO_CONTROLLER:
+            return None, error.code.name
+        questions.note("the metadata quorum", error)
+        return None, None
 
 
 def _described(client: AdminClient) -> DescribeClusterResponse:
@@ -68,21 +91,24 @@ def _follower(state: ReplicaState) -> Follower:
 
 
 def ask_directories(
-    questions: Questions, cluster: Cluster, topics: dict[str, list[int]] | None
+    questions: Questions, cluster: Cluster, topics: dict[str, list[int]]
 ) -> tuple[Cluster, Directories]:
-    """Ask each broker that is up for its directories; return the cluster with what that showed.
+    """Ask each broker that is up for its directories, and for the replicas of some partitions.
+
+    Return the cluster with what that showed, and the answers.
 
     A broker that does not answer is one that the controllers have not noticed yet.
     """
-    wanted = topics and [
-        DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in topics.items()
+    wanted = [
+        DescribableLogDirTopic(topic=name, partitions=numbers)
+        for name, numbers in (topics or NO_PARTITIONS).items()
     ]
     brokers, found = dict(cluster.brokers), Directories()
     for node_id, broker in sorted(cluster.brokers.items()):
         if broker.is_fenced:
             continue
         try:
-            found[node_id] = log_directories(questions.client, node_id, wanted or None)
+            found[node_id] = log_directories(questions.client, node_id, wanted)
         except KafkaError as error:
             if error.code == ErrorCode.REQUEST_TIMED_OUT:
                 brokers[node_id] = replace(broker, silence=str(error))

@@ -1,6 +1,5 @@
 """Asks for a group: members, commits, and where the partitions end for it, once or twice."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -18,6 +17,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.topics import TopicPartition
 from explain.asking.questions import Questions
 from explain.asking.records import only_markers_between
+from explain.asking.share_groups import share_look
 from explain.asking.topics import described_topic, offsets, similar_to, topic_facts
 from explain.facts import Cluster, Group, Look, Member, Topic
 
@@ -31,12 +31,7 @@ Wait = Callable[[float], None]
 
 
 def group_facts(
-    questions: Questions,
-    cluster: Cluster,
-    group_id: str,
-    *,
-    seconds: float = SECONDS,
-    wait: Wait = time.sleep,
+    questions: Questions, cluster: Cluster, group_id: str, *, seconds: float, wait: Wait
 ) -> tuple[Cluster, Group]:
     """Ask all about a group; a second time `seconds` later if it is behind or rebalances."""
     listed: list[GroupListing] = questions.ask("the groups", list_groups, [])
@@ -48,8 +43,20 @@ def group_facts(
         protocol_type=mine.protocol_type if mine else "",
         similar=() if mine else similar_to(group_id, list(kinds)),
     )
+    if group.kind == "Share":
+        group = share_look(questions, group)
+        if group.latest is not None and _is_odd(group.latest):
+            wait(seconds)
+            group = share_look(questions, group)
+        return cluster, group
     if group.kind is not None and group.kind not in CONSUMER_KINDS:
         return cluster, group
+    return _consumers(questions, cluster, group, seconds, wait)
+
+
+def _consumers(
+    questions: Questions, cluster: Cluster, group: Group, seconds: float, wait: Wait
+) -> tuple[Cluster, Group]:
     described = _described(questions, group)
     if not isinstance(described, GroupDescription):
         return cluster, described
@@ -63,7 +70,7 @@ def group_facts(
     cluster, topics = _topics(questions, cluster, look)
     look = replace(look, ends=_ends(topics))
     group = replace(group, looks=(look,), topics=topics)
-    if _is_odd(look) and seconds > 0:
+    if _is_odd(look):
         wait(seconds)
         group = _again(questions, group, look)
     return cluster, replace(group, only_markers=_only_markers(questions, group))

@@ -1,6 +1,7 @@
 """Asks for one offset: the batch it is in, the replicas that have it, the groups beyond it."""
 
 from collections.abc import Iterator, Mapping
+from struct import error as StructError  # noqa: N812
 from struct import unpack_from
 from typing import Any, Final
 
@@ -21,6 +22,18 @@ MAX_BYTES: Final = 1 << 20
 MAX_FETCHES: Final = 16
 """How often the log above the high watermark is fetched, to find its end."""
 MAX_GROUPS: Final = 500
+UNREADABLE: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    StructError,
+)
+"""What aiokafka and the libraries of compression raise for bytes that a stranger wrote."""
 MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
 
 
@@ -172,7 +185,8 @@ def only_markers_between(
 def batches_of(data: PartitionData) -> Iterator[Batch]:
     """Yield the batches of a fetch. Raise KafkaError(CORRUPT_MESSAGE)."""
     # Not every question needs it, and it takes a while to import.
-    from aiokafka.errors import CorruptRecordException
+    from aiokafka.errors import KafkaError as Damage
+    from cramjam import DecompressionError
 
     from common.kafka.batches import MemoryRecords
 
@@ -181,8 +195,8 @@ def batches_of(data: PartitionData) -> Iterator[Batch]:
         left = MemoryRecords(bytes(data.records or b""))
         while left.has_next():
             yield _batch(left.next_batch())
-    except (CorruptRecordException, ValueError, EOFError, TypeError) as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    except (Damage, DecompressionError, *UNREADABLE) as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, repr(error)) from error
 
 
 def _commits(questions: Questions, partition: Partition) -> Mapping[str, int] | None:

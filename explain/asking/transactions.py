@@ -1,4 +1,4 @@
-"""Asks for open transactions, at the leaders of partitions and at the coordinators."""
+"""Asks for transactions and producers, at the leaders of partitions and at the coordinators."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -13,5 +13,5 @@
     transaction   a transactional id
     right         what a principal may not do
 
-Each file ends with its tables. A test reads `explain.explanations.TABLES`, which has all of them.
+Each file ends with its table; `explain.explanations.TABLES` has all of them.
 """

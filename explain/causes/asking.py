@@ -1,6 +1,6 @@
-"""What the cluster was asked for, and did not tell."""
+"""What the cluster was asked for, and did not tell; and what is left out here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from explain.causes.cause import Figures, notice
 from explain.facts import Unanswered
@@ -48,5 +48,20 @@ ASKING = (
         "asking-without-answer",
         _those(_is_lost),
         "Not known: {question}. There was no answer ({error}: {text}).",
+    ),
+)
+
+
+def _left_out(counts: Mapping[str, int]) -> Iterator[Figures]:
+    for code, count in sorted(counts.items()):
+        yield {"code": code, "count": count}
+
+
+LEFT_OUT = (
+    notice(
+        "more-of-the-same",
+        _left_out,
+        "{count:more finding} of the cause {code} left out.",
+        "Ask about one topic or group to see all of its findings.",
     ),
 )

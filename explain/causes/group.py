@@ -34,14 +34,9 @@ def _coordinator_away(case: GroupCase) -> Iterator[Figures]:
         yield {"group": case.group.group_id, "error": error}
 
 
-def _dead(case: GroupCase) -> Iterator[Figures]:
-    if case.group.latest is not None and case.group.latest.state == DEAD:
-        yield {"group": case.group.group_id}
-
-
 def _no_members(case: GroupCase) -> Iterator[Figures]:
     look = case.group.latest
-    if look is not None and not look.members and look.state != DEAD:
+    if look is not None and not look.members and case.group.kind != SHARE:
         yield {
             "group": case.group.group_id,
             "partitions": len(look.committed),
@@ -217,12 +212,6 @@ GROUP = (
         "Group {group} waits for its coordinator ({error}): members can neither join nor commit.",
         "Look at the topic __consumer_offsets, whose leaders are the coordinators: `millstream "
         "explain topic __consumer_offsets`.",
-    ),
-    problem(
-        "group-dead",
-        _dead,
-        "Group {group} is dead: it has no members and its coordinator is removing it.",
-        "Start a consumer with this group.id; it begins where auto.offset.reset says.",
     ),
     problem(
         "group-without-members",

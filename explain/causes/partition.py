@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from explain.causes.cause import Figures, fact, notice, problem
-from explain.facts import OpenTransaction, PartitionCase
+from explain.facts import OpenTransaction, Partition, PartitionCase
 
 THROTTLES: Final = (
     "leader.replication.throttled.replicas",
@@ -84,19 +84,21 @@ def _replica_behind(case: PartitionCase) -> Iterator[Figures]:
             }
 
 
+def _enough(partition: Partition) -> int | None:
+    """Return how many in-sync replicas acks=all needs: no more than there are replicas."""
+    wanted = partition.min_isr
+    return None if wanted is None else min(wanted, len(partition.replicas))
+
+
 def _below_min_isr(case: PartitionCase) -> Iterator[Figures]:
     partition = case.partition
-    wanted = partition.min_isr
-    if (
-        partition.has_leader
-        and wanted is not None
-        and len(partition.isr) < min(wanted, len(partition.replicas))
-    ):
+    enough = _enough(partition)
+    if partition.has_leader and enough is not None and len(partition.isr) < enough:
         yield {
             "partition": partition.name,
             "in_sync": partition.isr,
             "count": len(partition.isr),
-            "wanted": wanted,
+            "wanted": enough,
             "missing": [each for each in partition.replicas if each not in partition.isr],
         }
 
@@ -104,7 +106,7 @@ def _below_min_isr(case: PartitionCase) -> Iterator[Figures]:
 def _at_min_isr(case: PartitionCase) -> Iterator[Figures]:
     partition = case.partition
     is_short = len(partition.isr) < len(partition.replicas)
-    if partition.has_leader and is_short and len(partition.isr) == partition.min_isr:
+    if partition.has_leader and is_short and len(partition.isr) == _enough(partition):
         yield {
             "partition": partition.name,
             "count": len(partition.isr),
@@ -263,12 +265,12 @@ PARTITION = (
         "Partition {partition} has exactly as many in-sync replicas as min.insync.replicas asks "
         "for ({count}): without one of {in_sync:brokers}, producers with acks=all are refused.",
     ),
-    problem(
+    notice(
         "partition-min-isr-above-replicas",
         _min_isr_above_replicas,
-        "Partition {partition} has {count:replica}, but min.insync.replicas is {wanted}: producers "
-        "with acks=all can never write.",
-        "Lower min.insync.replicas of the topic, or add replicas.",
+        "Partition {partition} has {count:replica}, but min.insync.replicas is {wanted}: brokers "
+        "count it as {count}, so acks=all protects less than the setting says.",
+        "Add replicas, or lower min.insync.replicas of the topic.",
     ),
     notice(
         "partition-leader-not-preferred",

@@ -17,11 +17,17 @@ from explain.facts import (
     OpenTransaction,
     Partition,
     PartitionCase,
+    Producer,
+    ProducerCase,
+    ProducerEntry,
     Quorum,
     Quota,
     Record,
     RecordCase,
+    Right,
     Topic,
+    Transaction,
+    TransactionCase,
     Unanswered,
 )
 
@@ -280,7 +286,6 @@ GROUPS = {
         group(looks=(), coordinator_error="COORDINATOR_NOT_AVAILABLE"),
         group(looks=(), coordinator_error="COORDINATOR_LOAD_IN_PROGRESS"),
     ),
-    "group-dead": Trial(group(look(state="Dead", members=())), group()),
     "group-without-members": Trial(
         group(look(state="Empty", members=(), **BEHIND)), group(look(**BEHIND))
     ),
@@ -377,12 +382,133 @@ QUESTIONS = {
     ),
 }
 
+LEFT_OUTS = {"more-of-the-same": Trial({"partition-replica-down": 7}, {})}
+
+
+def shared(*looks: Look, **changes: Any) -> GroupCase:
+    """Return a share group that has finished all of both partitions, but for some changes."""
+    quiet = look(members=(member("a", P0, P1, subscribed=None),))
+    return group(*(looks or (quiet,)), kind="Share", topics={}, **changes)
+
+
+def shared_twice(before: Any, after: Any) -> GroupCase:
+    return shared(look(**{"at_ms": NOW_MS - 10_000, **before}), look(**after))
+
+
+SHARES = {
+    "share-group-without-members": Trial(shared(look(members=(), **BEHIND)), shared()),
+    "share-group-not-started": Trial(shared(unstarted=(P1,)), shared()),
+    "share-records-locked": Trial(shared_twice(BEHIND, BEHIND), shared_twice(BEHIND, {})),
+    "share-group-progress": Trial(shared(), shared(look(committed={}))),
+}
+
+
+def transaction(**changes: Any) -> TransactionCase:
+    """Return a transaction that has been open for 42 seconds of its 60, but for some changes."""
+    one = Transaction(
+        transactional_id="billing-1",
+        coordinator_id=2,
+        producer_id=4000,
+        producer_epoch=2,
+        state="Ongoing",
+        timeout_ms=60_000,
+        started_ms=NOW_MS - 42_000,
+        partitions=(partition(),),
+    )
+    return TransactionCase(cluster(), replace(one, **changes))
+
+
+PAST = {"started_ms": NOW_MS - 90_000}
+CLOSED = {"state": "Empty", "started_ms": None, "partitions": ()}
+TRANSACTIONS = {
+    "transaction-missing": Trial(
+        transaction(is_found=False, state="", similar=("billing",)), transaction()
+    ),
+    "transaction-coordinator-unavailable": Trial(
+        transaction(coordinator_error="COORDINATOR_NOT_AVAILABLE", state=""), transaction()
+    ),
+    "transaction-ongoing": Trial(transaction(), transaction(**PAST)),
+    "transaction-overdue": Trial(transaction(**PAST), transaction()),
+    "transaction-ending": Trial(transaction(state="PrepareCommit"), transaction()),
+    "transaction-ending-without-leader": Trial(
+        transaction(state="PrepareAbort", partitions=(partition(leader_id=-1),)),
+        transaction(state="PrepareAbort"),
+    ),
+    "transaction-closed": Trial(transaction(**CLOSED), transaction()),
+}
+
+
+def entry(**changes: Any) -> ProducerEntry:
+    one = ProducerEntry(
+        partition=P0, epoch=2, last_sequence=9, last_write_ms=NOW_MS - 1_000, open_since=None
+    )
+    return replace(one, **changes)
+
+
+def producer(*entries: ProducerEntry, **changes: Any) -> ProducerCase:
+    one = Producer(producer_id=4000, epoch=None, entries=entries or (entry(),))
+    return ProducerCase(cluster(), replace(one, **changes))
+
+
+PRODUCERS = {
+    "producer-unknown": Trial(producer(entries=()), producer(entries=(), is_complete=False)),
+    "producer-fenced": Trial(producer(epoch=1), producer(epoch=2)),
+    "producer-transaction-hangs": Trial(
+        producer(entry(open_since=3)),
+        producer(entry(open_since=3), transaction=transaction().transaction),
+    ),
+    "producer-idle": Trial(producer(entry(last_write_ms=NOW_MS - 61_000)), producer()),
+    "producer-wrote": Trial(producer(), producer(entry(last_write_ms=None))),
+}
+
+
+def nodes(**changes: Any) -> Cluster:
+    return replace(cluster(), **changes)
+
+
+def one_broker(**changes: Any) -> Cluster:
+    return nodes(brokers={**brokers(), 2: replace(brokers()[2], **changes)})
+
+
+CLUSTERS = {
+    "cluster-without-controller": Trial(
+        nodes(quorum=None, quorum_error="REQUEST_TIMED_OUT"), nodes(quorum=None)
+    ),
+    "cluster-voter-silent": Trial(cluster(v2=6_000), cluster(v2=4_000)),
+    "cluster-quorum-at-risk": Trial(cluster(v2=6_000), cluster()),
+    "cluster-broker-fenced": Trial(cluster(2), cluster()),
+    "cluster-broker-silent": Trial(
+        one_broker(silence="b2:9092 did not answer in time"),
+        one_broker(silence="b2:9092 did not answer in time", is_fenced=True),
+    ),
+    "cluster-directory-failed": Trial(one_broker(failed_directories=("/disk2",)), cluster()),
+    "cluster-state": Trial(cluster(), nodes(quorum=None)),
+}
+
+
+def given(**changes: Any) -> list[Right]:
+    one = Right(principal="User:bob", operation="READ", resource="topic orders", is_allowed=False)
+    return [replace(one, **changes)]
+
+
+RIGHTS = {
+    "right-denied": Trial(given(denied_by="User:bob from *: DENY READ on orders"), given()),
+    "right-missing": Trial(given(), given(is_allowed=True)),
+    "right-given": Trial(given(is_allowed=True), given()),
+}
+
 TRIALS: dict[str, dict[str, Trial]] = {
     "A topic": TOPICS,
     "A partition": PARTITIONS,
     "A record": RECORDS,
     "A group": GROUPS,
     "How far a group is": PROGRESSES,
+    "A share group": SHARES,
+    "A producer": PRODUCERS,
+    "A transaction": TRANSACTIONS,
+    "The cluster": CLUSTERS,
+    "Rights": RIGHTS,
     "What is not known": QUESTIONS,
+    "What is left out": LEFT_OUTS,
 }
 """By the titles of the tables."""

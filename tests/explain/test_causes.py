@@ -1,20 +1,29 @@
 """Every cause holds in the facts it is about, not in facts like them, and says a sentence."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.kafka.topics import TopicPartition
 from explain.causes.cause import Severity, findings
-from explain.explanations import TABLES
+from explain.explanations import SAME, TABLES, about_cluster, explanation
 from tests.explain.cases import (
     PARTITIONS,
     TRIALS,
     Trial,
+    cluster,
     group,
     of_partition,
+    partition,
+    producer,
     record,
+    shared,
+    topic,
+    transaction,
 )
 
+INTEROP = Path(__file__).parents[1] / "interop"
 ROWS = [(title, cause) for title, table in TABLES.items() for cause in table]
 
 
@@ -27,6 +36,19 @@ EACH = [
     for title, own in TRIALS.items()
     for code, trial in own.items()
 ]
+
+
+NOT_MADE = {
+    "group-coordinator-loads": "a log that is read back for seconds is too large for a test",
+    "asking-not-supported": "the brokers here know every question",
+    "more-of-the-same": "it is about the length of an explanation",
+}
+"""Causes that no test makes with real brokers, and the reasons."""
+
+
+def test_every_cause_is_made_with_real_brokers() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in INTEROP.rglob("test_*.py"))
+    assert {cause.code for _, cause in ROWS if f'"{cause.code}"' not in texts} == NOT_MADE.keys()
 
 
 def test_every_cause_has_a_trial() -> None:
@@ -61,6 +83,10 @@ def test_a_cause_says_a_sentence_with_its_figures(title: str, code: str, trial: 
         ("A record", record()),
         ("A group", group()),
         ("How far a group is", group()),
+        ("A share group", shared()),
+        ("A producer", producer()),
+        ("A transaction", transaction()),
+        ("The cluster", cluster()),
     ],
 )
 def test_what_is_well_gives_no_problem_and_no_notice(title: str, facts: Any) -> None:
@@ -97,3 +123,17 @@ def test_names_of_strangers_are_escaped() -> None:
     assert "There is no group a\\x1b[2J\\nbxxx" in found.sentence
     assert "\n" not in found.sentence
     assert "..." in found.sentence
+
+
+def test_many_findings_of_a_cause_are_shortened() -> None:
+    numbered = [partition(name=TopicPartition("orders", each), isr=(1, 2)) for each in range(50)]
+    topics = [topic(*numbered)]
+    found = explanation("The cluster", about_cluster(cluster(3), topics, ()), ())
+    down = [one for one in found.findings if one.code == "partition-replica-down"]
+    (more,) = [
+        one.figures
+        for one in found.findings
+        if one.code == "more-of-the-same" and one.figures["code"] == down[0].code
+    ]
+    assert len(down) + more["count"] == 50
+    assert len(down) == SAME

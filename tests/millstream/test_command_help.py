@@ -37,6 +37,8 @@ SLIPS = {
     "lag": ("--wtach", "--watch"),
     "explain topic": ("--record-bites=1", "--record-bytes"),
     "explain group": ("--secons=1", "--seconds"),
+    "explain producer": ("--epich=1", "--epoch"),
+    "explain transaction": ("--principle=x", "--principal"),
     "demo": ("--lit-e", "--lite"),
     "load": ("--ordersurl", "--orders-url"),
     "lab": ("--hepl", "--help"),

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.testing import LocalCluster
 from tests.chaos.faults import EIO, SWITCH, build_shim
+from tests.lib.explained import Explained
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
 from tests.lib.scraped_metrics import metrics_of
 from tests.lib.waiting import until
@@ -66,6 +67,7 @@ def test_a_disk_fails_and_only_what_it_held_is_led_elsewhere(cluster: ClusterOfT
             partition = Partition(cluster, TOPIC, number)
             assert (partition.leader, partition.isr) == (1, [1, 2, 3])
         assert offline_directories(cluster, 1) == 1
+        assert "cluster-directory-failed" in Explained(cluster.bootstrap_servers).cluster().codes
         assert cluster.node(1).is_running
         assert cluster.node(1).pid == process
         (cluster.node(1).data_folder / SWITCH).unlink()

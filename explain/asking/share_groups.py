@@ -1,0 +1,60 @@
+"""Asks for a share group: members, start offsets, and what is left to finish."""
+
+from dataclasses import replace
+
+from common.kafka.admin.share_groups import (
+    ShareGroupDescription,
+    describe_share_groups,
+    share_offsets,
+)
+from common.kafka.errors import KafkaError
+from explain.asking.questions import Questions
+from explain.facts import Group, Look, Member
+
+
+def share_look(questions: Questions, group: Group) -> Group:
+    """Return a share group with one more look; its start offsets count as commits.
+
+    A partition's end is its start offset and the records that are left to finish.
+    """
+    try:
+        outcome = describe_share_groups(questions.client, [group.group_id])[group.group_id]
+    except KafkaError as error:
+        outcome = error
+    if not isinstance(outcome, ShareGroupDescription):
+        questions.note(f"share group {group.group_id}", outcome)
+        return group
+    offsets = questions.ask(
+        f"the offsets of share group {group.group_id}",
+        lambda client: share_offsets(client, group.group_id),
+        {},
+    )
+    started = {name: one for name, one in offsets.items() if one.start_offset is not None}
+    look = Look(
+        at_ms=questions.now_ms(),
+        state=outcome.state,
+        members=tuple(
+            Member(
+                member_id=one.member_id,
+                client_id=one.client_id,
+                host=one.host,
+                assigned=tuple(one.assignment),
+                epoch=one.member_epoch,
+            )
+            for one in outcome.members
+        ),
+        epoch=outcome.group_epoch,
+        committed={name: one.start_offset or 0 for name, one in started.items()},
+        ends={
+            name: (one.start_offset or 0) + one.lag
+            for name, one in started.items()
+            if one.lag is not None
+        },
+    )
+    assigned = {each for one in look.members for each in one.assigned}
+    return replace(
+        group,
+        looks=(*group.looks, look),
+        coordinator_id=outcome.coordinator.node_id,
+        unstarted=tuple(sorted((assigned | offsets.keys()) - started.keys())),
+    )

@@ -1,0 +1,210 @@
+"""Brokers of ours are killed, paused and moved from, and what comes of it is explained."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.cli.reassign_partitions import main as reassign_partitions
+from common.kafka.admin.cluster import unregister_broker
+from common.kafka.admin.topics import create_topic
+from explain.asking.questions import admin_client
+from millstream.testing import LocalCluster
+from tests.lib.explained import GIVE_UP_SECONDS, Explained
+from tests.lib.waiting import until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SHORT_MS = 1_000
+"""How long to wait for a broker that does not answer."""
+SETTINGS = {
+    "auto.leader.rebalance.enable": "false",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+Start = Callable[..., Explained]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., tuple[LocalCluster, Explained]]]:
+    """Start a cluster of three brokers, with one controller apart unless said otherwise."""
+    running: list[LocalCluster] = []
+
+    def run(controllers: int | None = 1, **settings: str) -> tuple[LocalCluster, Explained]:
+        cluster = LocalCluster(
+            brokers=3, controllers=controllers, has_links=False, **{**SETTINGS, **settings}
+        )
+        running.append(cluster)
+        cluster.start()
+        return cluster, Explained(cluster.bootstrap_servers)
+
+    yield run
+    for one in running:
+        one.close()
+
+
+def place(kafka: Explained, topic: str, *replicas: list[int], **settings: str) -> None:
+    """Create a topic with certain replicas for each partition."""
+    config = {name.replace("_", "."): value for name, value in settings.items()}
+    with admin_client(kafka.access) as client:
+        create_topic(client, topic, assignment=list(replicas), configs=config)
+    until(lambda: kafka.topic(topic).codes == {"partition-in-sync"})
+
+
+def problems(kafka: Explained) -> set[str]:
+    return {one.code for one in kafka.cluster().problems}
+
+
+def test_brokers_that_go_away(start: Start) -> None:
+    cluster, kafka = start(**QUICK)
+    place(kafka, "orders", [1, 2, 3], min_insync_replicas="2")
+    place(kafka, "single", [1], [2], [3])
+    kafka.produce("orders", 3)
+    kafka.commit("fraud", {("single", 2): 0})
+    healthy = kafka.cluster()
+    assert not healthy.problems
+    assert healthy.codes == {"cluster-state", "partition-in-sync"} & healthy.codes
+
+    cluster.kill(3)
+    until(lambda: "cluster-broker-fenced" in problems(kafka))
+    found = kafka.topic("orders")
+    assert [one.code for one in found.problems] == ["partition-replica-down"]
+    assert "partition-at-min-isr" in found.codes
+    (down,) = kafka.topic("single", 2).problems
+    assert down.code == "partition-without-leader-all-replicas-down"
+    record = kafka.topic("orders", 0, 1)
+    assert record.codes >= {"record-lacking-replicas", "record-readable"}
+
+    cluster.kill(1)
+    until(lambda: "partition-below-min-isr" in kafka.topic("orders").codes)
+    assert kafka.topic("orders").problems
+
+    cluster.start(1, 3)
+    until(lambda: not problems(kafka))
+    assert "partition-leader-not-preferred" in kafka.topic("orders").codes
+
+    cluster.kill(3)
+    until(lambda: "cluster-broker-fenced" in problems(kafka))
+    with admin_client(kafka.access) as client:
+        unregister_broker(client, 3)
+    until(lambda: "partition-replica-down-unknown-since" in kafka.topic("orders").codes)
+
+
+def test_the_last_broker_in_sync_is_down(start: Start) -> None:
+    cluster, kafka = start(**QUICK)
+    place(kafka, "orders", [1, 2])
+    kafka.produce("orders", 3)
+    cluster.kill(2)
+    until(lambda: "partition-replica-down" in kafka.topic("orders").codes)
+    kafka.produce("orders", 3)
+    cluster.kill(1)
+    cluster.start(2)
+    code = "partition-without-leader-in-sync-replicas-down"
+    until(lambda: code in kafka.topic("orders").codes)
+    (problem,) = kafka.topic("orders").problems
+    assert (problem.figures["electable"], problem.figures["up"]) == ([1], [2])
+    cluster.start(1)
+    until(lambda: not problems(kafka))
+
+
+def test_a_broker_that_hangs(start: Start) -> None:
+    cluster, kafka = start(
+        **{"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "4000"}
+    )
+    place(kafka, "orders", [1, 2, 3])
+    kafka.produce("orders", 3)
+    cluster.pause(3)
+    try:
+        kafka.produce("orders", 2, acks=1)
+        with kafka.patience(SHORT_MS):
+            record = kafka.topic("orders", 0, 4)
+            (problem,) = record.problems
+            assert problem.code == "record-above-high-watermark"
+            assert problem.figures["lacking"] == [3]
+            assert "cluster-broker-silent" in kafka.cluster().codes
+            until(lambda: "partition-replica-behind" in kafka.topic("orders").codes)
+            assert "asking-without-answer" in kafka.producer(0).codes
+    finally:
+        cluster.resume(3)
+    until(lambda: not problems(kafka))
+
+
+def test_a_partition_that_is_moved(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, kafka = start()
+    place(kafka, "orders", [1])
+    kafka.produce("orders", 20, value=bytes(50_000))
+    moves = {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [2]}],
+    }
+    file = tmp_path / "moves.json"
+    file.write_text(json.dumps(moves))
+    where = ["--bootstrap-server", kafka.bootstrap, "--reassignment-json-file", str(file)]
+    assert reassign_partitions([*where, "--execute", "--throttle", "1000"]) == 0
+    found = kafka.topic("orders")
+    assert found.codes >= {"partition-reassigning", "partition-replication-throttled"}
+    assert not found.problems
+    assert reassign_partitions([*where, "--cancel"]) == 0
+    capsys.readouterr()
+
+
+def test_a_quorum_that_loses_voters(start: Start) -> None:
+    cluster, kafka = start(controllers=None, **QUICK)
+    leader = cluster.active_controller()
+    first, second = [each for each in (1, 2, 3) if each != leader]
+    assert not kafka.cluster().problems
+    cluster.kill(first)
+    until(lambda: "cluster-voter-silent" in problems(kafka))
+    assert "cluster-quorum-at-risk" in problems(kafka)
+    cluster.kill(second)
+    left = Explained(cluster.address(leader))
+    with left.patience(SHORT_MS):
+        until(lambda: "cluster-without-controller" in left.cluster().codes)
+    cluster.start(first, second)
+    until(lambda: not problems(kafka))
+
+
+def test_coordinators_and_leaders_that_are_away(start: Start) -> None:
+    cluster, kafka = start(**QUICK)
+    place(kafka, "orders", [1], [2], [3])
+    kafka.commit("fraud", {("orders", 0): 0, ("orders", 1): 0, ("orders", 2): 0})
+    producer = kafka.transactional("billing")
+    closed = kafka.transaction("billing").findings[0]
+    coordinator = closed.figures["coordinator"]
+    other = next(each for each in (1, 2, 3) if each != coordinator)
+    producer.begin_transaction()
+    producer.produce("orders", b"mine", partition=other - 1)
+    assert producer.flush(GIVE_UP_SECONDS) == 0
+    cluster.kill(other)
+    until(lambda: "cluster-broker-fenced" in problems(kafka))
+    producer.commit_transaction(GIVE_UP_SECONDS)  # It is decided, but not written everywhere.
+    with kafka.patience(SHORT_MS):
+        until(lambda: "transaction-ending-without-leader" in kafka.transaction("billing").codes)
+        assert "transaction-ending" in kafka.transaction("billing").codes
+        cluster.kill(coordinator)
+        until(lambda: "transaction-coordinator-unavailable" in kafka.transaction("billing").codes)
+    cluster.start(other, coordinator)
+    until(lambda: kafka.transaction("billing").codes == {"transaction-closed"})
+
+
+def test_a_group_whose_coordinator_or_leader_is_away(start: Start) -> None:
+    cluster, kafka = start(**QUICK)
+    place(kafka, "orders", [1], [2], [3])
+    kafka.commit("fraud", {("orders", each): 0 for each in range(3)})
+    with kafka.members("fraud", ["orders"]):
+        (state,) = [one for one in kafka.group("fraud").findings if one.code == "group-state"]
+    coordinator = state.figures["coordinator"]
+    other = next(each for each in (1, 2, 3) if each != coordinator)
+    cluster.kill(other)
+    until(lambda: "group-partition-without-leader" in kafka.group("fraud").codes)
+    cluster.kill(coordinator)
+    with kafka.patience(SHORT_MS):
+        until(lambda: "group-coordinator-unavailable" in kafka.group("fraud").codes)
+    cluster.start(other, coordinator)
+    until(lambda: kafka.group("fraud").codes >= {"group-without-members", "group-up-to-date"})
