@@ -249,6 +249,8 @@ class _HttpConnection(Connection):
             is_asked = self._next_request()
         except h11.RemoteProtocolError as error:
             self._refuse(error)
+            self._transport.close()  # What follows may be the rest of what is refused.
+            return
         if self._http.our_state in {h11.MUST_CLOSE, h11.ERROR, h11.CLOSED}:
             self._transport.close()
         elif is_asked:

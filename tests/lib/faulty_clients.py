@@ -148,40 +148,55 @@ class Aiokafka:
 
 
 class KafkaPython:
+    """kafka-python, in a process of its own for each call.
+
+    It leaves sockets open when it cannot reach a broker, and its `poll` spins for ever over a batch
+    whose checksum is wrong.
+    """
+
     def produce(self, bootstrap: str, topic: str, *, is_idempotent: bool) -> str:
-        producer = None
-        try:
-            producer = kafka.KafkaProducer(
-                bootstrap_servers=bootstrap,
-                client_id=topic,
-                enable_idempotence=is_idempotent,
-                request_timeout_ms=REQUEST_MS,
-                delivery_timeout_ms=RECORD_MS,
-                max_block_ms=RECORD_MS,
-            )
-            producer.send(topic, b"value", partition=0).get(3 * RECORD_MS / 1_000)
-        except KafkaPythonError as error:
-            return type(error).__name__
-        finally:
-            if producer is not None:
-                producer.close(timeout=1)
-        return ""
+        answer = self._ask("produce", bootstrap, topic, "idempotent" if is_idempotent else "")
+        assert answer is not None, "send() does not return"
+        return answer
 
     def consume(self, bootstrap: str, topic: str, group: str) -> Read:
-        """Read in a process of its own: its `poll` spins for ever over a damaged batch."""
-        command = [sys.executable, "-W", "ignore", "-m", "tests.lib.faulty_clients"]
+        answer = self._ask("consume", bootstrap, topic, group)
+        if answer is None:
+            return Read("poll() does not return", has_record=False)
+        error, _, has_record = answer.partition("|")
+        return Read(error, has_record=has_record == "True")
+
+    @staticmethod
+    def _ask(*arguments: str) -> str | None:
+        """Return what the process prints; None if it does not end."""
+        command = [sys.executable, "-W", "ignore", "-m", "tests.lib.faulty_clients", *arguments]
         try:
             done = subprocess.run(
-                [*command, bootstrap, topic, group],
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=READ_SECONDS + 5,
+                command, capture_output=True, text=True, check=True, timeout=READ_SECONDS + 5
             )
         except subprocess.TimeoutExpired:
-            return Read("poll() does not return", has_record=False)
-        error, _, has_record = done.stdout.strip().partition("|")
-        return Read(error, has_record=has_record == "True")
+            return None
+        return done.stdout.strip()
+
+
+def _write_with_kafka_python(bootstrap: str, topic: str, idempotent: str) -> str:
+    producer = None
+    try:
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap,
+            client_id=topic,
+            enable_idempotence=bool(idempotent),
+            request_timeout_ms=REQUEST_MS,
+            delivery_timeout_ms=RECORD_MS,
+            max_block_ms=RECORD_MS,
+        )
+        producer.send(topic, b"value", partition=0).get(3 * RECORD_MS / 1_000)
+    except KafkaPythonError as error:
+        return type(error).__name__
+    finally:
+        if producer is not None:
+            producer.close(timeout=1)
+    return ""
 
 
 def _read_with_kafka_python(bootstrap: str, topic: str, group: str) -> Read:
@@ -246,4 +261,8 @@ class Java:
 
 
 if __name__ == "__main__":
-    print("{}|{}".format(*_read_with_kafka_python(*sys.argv[1:])))
+    what, *words = sys.argv[1:]
+    if what == "produce":
+        print(_write_with_kafka_python(*words))
+    else:
+        print("{}|{}".format(*_read_with_kafka_python(*words)))

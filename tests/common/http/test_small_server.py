@@ -8,7 +8,14 @@ import pytest
 
 from common.http import small_server
 from common.http.accepting import listening_on
-from common.http.small_server import Page, SmallServer, text
+from common.http.small_server import (
+    MAX_BODY_BYTES,
+    Asked,
+    LaterPage,
+    Page,
+    SmallServer,
+    text,
+)
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
 
@@ -161,3 +168,77 @@ def test_a_host_that_is_none_is_refused(host: bytes) -> None:
         assert (await reader.readline()).startswith(b"HTTP/1.1 400")
 
     serve(Pages("x"), scenario)
+
+
+def echo(asked: Asked) -> Page | LaterPage | None:
+    async def later() -> Page:
+        await asyncio.sleep(0)
+        return text(f"later {asked.method} {asked.query} {asked.body.decode()}")
+
+    match asked.path:
+        case "/now":
+            return text(f"now {asked.method} {asked.query} {asked.body.decode()}")
+        case "/later":
+            return later()
+        case "/broken":
+            return broken()
+        case _:
+            return None
+
+
+async def broken() -> Page:
+    await asyncio.sleep(0)
+    raise ZeroDivisionError
+
+
+def ask_changing(*pieces: bytes) -> bytes:
+    """Send the pieces one after the other, and return all that a server with changes answers."""
+
+    async def run() -> bytes:
+        server = SmallServer(lambda _: text("page"), changes=echo)
+        port = server.start(listening_on("127.0.0.1", 0))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+            writer.write_eof()
+            return await reader.read()
+        finally:
+            writer.close()
+            server.stop()
+
+    return asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def posted(path: str, length: int, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}", *headers]
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
+
+
+def test_a_body_comes_in_pieces_and_the_next_request_waits_for_a_page_that_is_made_later() -> None:
+    got = ask_changing(posted("/later?a=b", 4), b"bo", b"dy" + posted("/now", 1) + b"x")
+    assert got.index(b"later POST a=b body") < got.index(b"now POST  x")
+
+
+def test_a_client_that_waits_for_a_go_ahead_gets_one() -> None:
+    got = ask_changing(posted("/now", 4, "Expect: 100-continue"), b"body")
+    assert got.startswith(b"HTTP/1.1 100")
+    assert b"now POST  body" in got
+
+
+def test_a_body_that_is_too_long_is_refused() -> None:
+    got = ask_changing(posted("/now", MAX_BODY_BYTES + 1), b"x" * (MAX_BODY_BYTES + 1))
+    assert got.startswith(b"HTTP/1.1 413")
+
+
+def test_a_page_that_cannot_be_made_costs_no_connection(caplog: Any) -> None:
+    got = ask_changing(posted("/broken", 0), posted("/now", 0))
+    assert got.startswith(b"HTTP/1.1 500")
+    assert b"now POST" in got
+    assert "a page could not be made" in caplog.text
+
+
+def test_an_unfinished_body_is_no_request() -> None:
+    assert b"now" not in ask_changing(posted("/now", 10), b"half")

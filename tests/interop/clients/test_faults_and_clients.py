@@ -9,11 +9,7 @@ from tests.lib.faults_table import CLIENTS, CONSUMED, PRODUCED, Bench, bench, re
 
 PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 
-pytestmark = [
-    pytest.mark.interop,
-    # kafka-python leaves its sockets open when it cannot reach a broker.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.interop
 
 
 @pytest.fixture(scope="module")
