@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 
 SECONDS: Final = 10.0
 """The time that one request may take."""
+RESTART_SECONDS: Final = 60.0
+"""The same for a request with which a broker starts anew."""
 
 
 class ControlError(RuntimeError):

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import Self
 
 from millstream.testing.block import Block
+from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.faults import Faults
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
@@ -115,6 +116,11 @@ class LocalStack(Looks, Block):
         starting.enter_context(program)
         self.programs[part] = program
         return program.url
+
+    @property
+    def clock(self) -> BrokerClock:
+        """The time of the brokers, which a test can move."""
+        return self.brokers.clock
 
     @property
     def faults(self) -> Faults:

@@ -19,7 +19,7 @@ from typing import IO
 from millstream.launch import program_command, program_environment
 from millstream.processes.forked_process import BROKERS, CAN_FORK, ForkedProcess
 from millstream.testing.broker_clock import BrokerClock
-from millstream.testing.broker_control import BrokerControl
+from millstream.testing.broker_control import RESTART_SECONDS, BrokerControl
 from millstream.testing.faults import Faults
 from millstream.testing.requests import Requests
 
@@ -167,7 +167,7 @@ class NodeProcess:
 
     def snapshot(self) -> None:
         """Keep the node's state for `restore`; it closes all connections."""
-        self._tested().call("POST", "/snapshot", seconds=READY_TIMEOUT_SECONDS)
+        self._tested().call("POST", "/snapshot", seconds=RESTART_SECONDS)
 
     def restore(self, *, new_port: bool = False) -> int:
         """Bring the node back to its snapshot, and return its port; its faults end.
@@ -181,7 +181,7 @@ class NodeProcess:
         body = {"new_ports": new_port}
         assert self.http_url, "it is in the log, which begins anew"
         os.truncate(self.log_file, 0)  # The node appends to it.
-        answer = control.call("POST", "/restore", body=body, seconds=READY_TIMEOUT_SECONDS)
+        answer = control.call("POST", "/restore", body=body, seconds=RESTART_SECONDS)
         address: str = next(iter(answer["listeners"].values()))
         return int(address.rpartition(":")[2])
 

@@ -12,6 +12,7 @@ from millstream.testing import LocalBroker, LocalCluster
 from millstream.testing.broker_control import BrokerControl, ControlError
 from millstream.testing.clean_broker import CleanBroker
 from millstream.testing.faults import UnusedFaultError
+from millstream.testing.running_brokers import RunningBrokers
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -154,6 +155,17 @@ def test_without_a_snapshot_or_as_a_part_of_a_cluster_there_is_no_restore(
     assert topics(broker) == set()
     with LocalCluster(brokers=2) as cluster, pytest.raises(ControlError, match="whole cluster"):
         cluster.node(1).snapshot()
+
+
+def test_a_broker_that_somebody_else_started_is_moved_and_restored(broker: LocalBroker) -> None:
+    broker.create_topic("orders")
+    with RunningBrokers([broker.http_url]) as running:
+        running.snapshot()
+        running.clock.advance(hours=1)
+        assert broker.clock.ahead.total_seconds() == 3_600
+        broker.create_topic("of-a-test")
+        running.restore()
+        assert (topics(broker), broker.clock.ahead.total_seconds()) == ({"orders"}, 0)
 
 
 @pytest.mark.parametrize(
