@@ -248,6 +248,8 @@ class Group:
     """Those that it has read, and those that its members subscribe to."""
     only_markers: frozenset[TopicPartition] = frozenset()
     """Partitions in which nothing but markers lies between the group and the end."""
+    waiting_since_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The times of the first records that wait in partitions without a commit between two looks."""
     quotas: tuple[Quota, ...] = ()
     unstarted: tuple[TopicPartition, ...] = ()
     """Partitions in which a share group has not begun."""

@@ -16,14 +16,17 @@ from common.kafka.admin.groups import (
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.topics import TopicPartition
 from explain.asking.questions import Questions
-from explain.asking.records import only_markers_between
+from explain.asking.records import first_time, only_markers_between
 from explain.asking.share_groups import share_look
 from explain.asking.topics import described_topic, offsets, similar_to, topic_facts
+from explain.causes.progress import standing
 from explain.facts import Cluster, Group, Look, Member, Topic
 
 SECONDS: Final = 7.0
 """Between two looks: longer than auto.commit.interval.ms, which is five seconds."""
 MAX_MARKER_LAG: Final = 1_000
+MAX_STANDING: Final = 50
+"""So many partitions are asked for the record that waits there."""
 SETTLED: Final = frozenset({"Stable", "Empty", "Dead"})
 CONSUMER_KINDS: Final = frozenset({"Classic", "Consumer"})
 
@@ -167,7 +170,26 @@ def _again(questions: Questions, group: Group, before: Look) -> Group:
     if not isinstance(described, GroupDescription):
         return described
     look = _look(questions, described, offsets(questions, list(before.ends), committed=True))
-    return replace(group, looks=(before, look))
+    group = replace(group, looks=(before, look))
+    return replace(group, waiting_since_ms=_waiting_since(questions, group))
+
+
+def _waiting_since(questions: Questions, group: Group) -> dict[TopicPartition, int]:
+    """Return the time of the first record that waits, where nothing was committed meanwhile."""
+    before, after = group.looks
+    found = {}
+    for name in standing(before, after)[:MAX_STANDING]:
+        partition = group.partition(name)
+        if partition is None or not partition.has_leader:
+            continue
+        try:
+            at_ms = first_time(questions.client, partition.leader_id, name, after.committed[name])
+        except KafkaError as error:
+            questions.note(f"the records of {name}", error)
+            continue
+        if at_ms is not None:
+            found[name] = at_ms
+    return found
 
 
 def _only_markers(questions: Questions, group: Group) -> frozenset[TopicPartition]:

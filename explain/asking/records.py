@@ -167,19 +167,37 @@ def only_markers_between(
     client: AdminClient, leader_id: int, partition: TopicPartition, start: int, end: int
 ) -> bool:
     """Tell whether nothing but markers lies between two offsets."""
+    found = _from(client, leader_id, partition, start)
+    batches = [one for one in found if one.first_offset < end]
+    covers = bool(batches) and batches[-1].last_offset + 1 >= end
+    return covers and all(one.marker is not None for one in batches)
+
+
+def first_time(
+    client: AdminClient, leader_id: int, partition: TopicPartition, offset: int
+) -> int | None:
+    """Return the timestamp of the first record from an offset on."""
+    for batch in _from(client, leader_id, partition, offset):
+        times = [at_ms for each, at_ms in sorted(batch.timestamps.items()) if each >= offset]
+        if times and batch.marker is None:
+            return times[0]
+    return None
+
+
+def _from(
+    client: AdminClient, leader_id: int, partition: TopicPartition, offset: int
+) -> list[Batch]:
     topic_id = describe_topics(client, [partition.topic])[0].topic_id
     data = fetch_replicas(
         client,
         leader_id,
         {partition.topic: topic_id},
-        {partition: start},
+        {partition: offset},
         max_wait_ms=0,
         partition_max_bytes=MAX_BYTES,
     )[partition]
     raise_for(data.error_code)
-    batches = [one for one in batches_of(data) if one.first_offset < end]
-    covers = bool(batches) and batches[-1].last_offset + 1 >= end
-    return covers and all(one.marker is not None for one in batches)
+    return list(batches_of(data))
 
 
 def batches_of(data: PartitionData) -> Iterator[Batch]:

@@ -26,6 +26,7 @@ from common.kafka.topics import TopicPartition
 from explain.asking.cluster import Directories, ask_directories, behind
 from explain.asking.questions import Questions
 from explain.asking.transactions import open_transactions
+from explain.causes.partition import THROTTLES
 from explain.facts import Cluster, Partition, Topic
 
 MIN_ISR = "min.insync.replicas"
@@ -86,8 +87,11 @@ def topic_facts(
 
 
 def plain_topics(questions: Questions, described: Collection[TopicDescription]) -> dict[str, Topic]:
-    """Return topics with their settings and moves, without what only the leaders know."""
-    settings = _settings(questions, [one.name for one in described])
+    """Return topics with their moves, and without what only the leaders know.
+
+    Of the settings there are those that causes of partitions read: a cluster has many topics.
+    """
+    settings = _settings(questions, [one.name for one in described], (MIN_ISR, *THROTTLES))
     partitions = [
         _partition(one.name, each, settings.get(one.name))
         for one in described
@@ -102,12 +106,14 @@ def plain_topics(questions: Questions, described: Collection[TopicDescription]) 
     }
 
 
-def _settings(questions: Questions, names: Collection[str]) -> Mapping[str, dict[str, str]]:
+def _settings(
+    questions: Questions, names: Collection[str], wanted_names: Collection[str] | None = None
+) -> Mapping[str, dict[str, str]]:
     def ask(client: AdminClient) -> dict[str, dict[str, str]]:
         wanted = [Resource(ResourceType.TOPIC, name) for name in names]
         return {
             resource.name: {one.name: one.value for one in entries if one.value is not None}
-            for resource, entries in describe_all(client, wanted).items()
+            for resource, entries in describe_all(client, wanted, names=wanted_names).items()
         }
 
     return questions.ask("the settings of the topics", ask, {}) if names else {}

@@ -1,12 +1,15 @@
 """How far a group is in its partitions: offsets that are gone, transactions, and its speed."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from common.kafka.topics import TopicPartition
 from explain.causes.cause import Figures, fact, notice, problem
 from explain.causes.group import SHARE, lag
 from explain.facts import GroupCase, Look, Partition
+
+LONG_MS: Final = 60_000
+"""Some programs commit only once a minute: Kafka Streams every 30 seconds, Connect every 60."""
 
 
 class _Committed(NamedTuple):
@@ -17,8 +20,9 @@ class _Committed(NamedTuple):
 
 
 def _committed(case: GroupCase) -> Iterator[_Committed]:
-    look = case.group.latest
-    for name, offset in sorted(look.committed.items()) if look else ():
+    """Yield what was committed at the first look, just before the partitions were asked for."""
+    looks = case.group.looks
+    for name, offset in sorted(looks[0].committed.items()) if looks else ():
         partition = case.group.partition(name)
         if partition is not None:
             yield _Committed(partition, offset)
@@ -128,24 +132,42 @@ def _grown(before: Look, after: Look) -> int:
     )
 
 
-def _stands_still(case: GroupCase) -> Iterator[Figures]:
+def standing(before: Look, after: Look) -> list[TopicPartition]:
+    """Return where records waited at the first look, and nothing was committed until the second."""
+    return [
+        name
+        for name, offset in sorted(before.committed.items())
+        if before.ends.get(name, offset) > offset and after.committed.get(name) == offset
+    ]
+
+
+def _standing(case: GroupCase, *, is_long: bool) -> Iterator[Figures]:
     found = _speeds(case)
     if found is None:
         return
     before, after, seconds = found
-    for name, offset in sorted(before.committed.items()):
-        waits = name in before.ends and before.ends[name] > offset
-        if waits and after.committed.get(name) == offset and name not in case.group.only_markers:
-            owner = _owner(case, name)
-            if owner != "nobody":
-                yield {
-                    "group": case.group.group_id,
-                    "partition": name,
-                    "owner": owner,
-                    "committed": offset,
-                    "waiting": before.ends[name] - offset,
-                    "for": seconds * 1000,
-                }
+    for name in standing(before, after):
+        since_ms = case.group.waiting_since_ms.get(name)
+        waits_long = since_ms is not None and after.at_ms - since_ms >= LONG_MS
+        owner = _owner(case, name)
+        if waits_long == is_long and owner != "nobody" and name not in case.group.only_markers:
+            yield {
+                "group": case.group.group_id,
+                "partition": name,
+                "owner": owner,
+                "committed": after.committed[name],
+                "waiting": before.ends[name] - after.committed[name],
+                "for": seconds * 1000,
+                "since": since_ms,
+            }
+
+
+def _stands_still(case: GroupCase) -> Iterator[Figures]:
+    return _standing(case, is_long=True)
+
+
+def _not_committed(case: GroupCase) -> Iterator[Figures]:
+    return _standing(case, is_long=False)
 
 
 def _slower(case: GroupCase) -> Iterator[Figures]:
@@ -154,11 +176,13 @@ def _slower(case: GroupCase) -> Iterator[Figures]:
         return
     before, after, seconds = found
     moved = _moved(before, after)
-    if 0 < moved < _grown(before, after) and lag(after) > lag(before):
+    grown = _grown(before, after)
+    # A group that keeps up is behind by less than was written since: it commits in between.
+    if 0 < moved < grown < lag(after) and lag(after) > lag(before):
         yield {
             "group": case.group.group_id,
             "reads": moved / seconds,
-            "writes": _grown(before, after) / seconds,
+            "writes": grown / seconds,
             "lag": lag(after),
         }
 
@@ -251,11 +275,19 @@ PROGRESS = (
     problem(
         "group-stands-still",
         _stands_still,
-        "Group {group} has not committed anything in {partition} for at least {for:duration}: it "
-        "stands at {committed}, with {waiting:offset} to read. Its member {owner} has paused, "
-        "works on what it has got, or does not commit.",
+        "Group {group} stands at offset {committed} of {partition}, with {waiting:offset} to read: "
+        "nothing was committed for at least {for:duration}, and the first record that waits is of "
+        "{since:time}. Its member {owner} has paused, works on what it has got, or does not "
+        "commit.",
         "Look at the log of {owner}: a call that hangs, an error that is repeated for one record, "
         "pause() without resume(), or enable.auto.commit off without commits.",
+    ),
+    notice(
+        "group-has-not-committed",
+        _not_committed,
+        "Group {group} has not committed anything in {partition} for at least {for:duration}: it "
+        "stands at {committed}, with {waiting:offset} to read. Some programs commit once a minute.",
+        "Ask again with --seconds 60. If it still stands there, look at the log of {owner}.",
     ),
     problem(
         "group-slower-than-producers",

@@ -268,9 +268,10 @@ def group(*looks: Look, partitions: tuple[Partition, ...] = (), **changes: Any) 
     return GroupCase(cluster(), replace(one, **changes))
 
 
-def twice(before: Any, after: Any, seconds: float = 10) -> GroupCase:
+def twice(before: Any, after: Any, **changes: Any) -> GroupCase:
+    """Return a group that was looked at now and ten seconds before."""
     return group(
-        look(**{"at_ms": NOW_MS - round(seconds * 1000), **before}), look(at_ms=NOW_MS, **after)
+        look(**{"at_ms": NOW_MS - 10_000, **before}), look(at_ms=NOW_MS, **after), **changes
     )
 
 
@@ -338,7 +339,13 @@ PROGRESSES = {
     "group-partition-without-leader": Trial(
         group(partitions=(partition(leader_id=-1), partition(name=P1))), group()
     ),
-    "group-stands-still": Trial(twice(BEHIND, BEHIND), twice(BEHIND, {})),
+    "group-stands-still": Trial(
+        twice(BEHIND, BEHIND, waiting_since_ms={P0: NOW_MS - 60_000}),
+        twice(BEHIND, BEHIND, waiting_since_ms={P0: NOW_MS - 59_000}),
+    ),
+    "group-has-not-committed": Trial(
+        twice(BEHIND, BEHIND), twice(BEHIND, BEHIND, waiting_since_ms={P0: NOW_MS - 60_000})
+    ),
     "group-slower-than-producers": Trial(
         twice({"committed": {P0: 2}, "ends": {P0: 10}}, {"committed": {P0: 4}, "ends": {P0: 30}}),
         twice({"committed": {P0: 2}, "ends": {P0: 10}}, {"committed": {P0: 9}, "ends": {P0: 12}}),

@@ -9,6 +9,9 @@ from common.kafka.topics import TopicPartition
 from explain.causes.cause import Severity, findings
 from explain.explanations import SAME, TABLES, about_cluster, explanation
 from tests.explain.cases import (
+    BEHIND,
+    P0,
+    P1,
     PARTITIONS,
     TRIALS,
     Trial,
@@ -21,6 +24,7 @@ from tests.explain.cases import (
     shared,
     topic,
     transaction,
+    twice,
 )
 
 INTEROP = Path(__file__).parents[1] / "interop"
@@ -115,6 +119,18 @@ def test_a_group_that_catches_up_says_when() -> None:
         "Group fraud is 3 offsets behind. It reads 0.7 records a second while 0.2 records a second "
         "are written, so it will have caught up in 6 seconds (2027-01-15 08:00:06 UTC)."
     )
+
+
+def test_commits_of_a_later_look_are_not_held_against_an_earlier_end() -> None:
+    later = {"committed": {P0: 15, P1: 10}, "ends": {P0: 15, P1: 10}}
+    assert "group-offset-beyond-end" not in codes("How far a group is", twice(BEHIND, later))
+
+
+def test_a_group_that_keeps_up_is_not_called_slow() -> None:
+    """It was behind by 4 of 100 offsets, and then by 9: it commits in between."""
+    before = {"committed": {P0: 96}, "ends": {P0: 100}}
+    after = {"committed": {P0: 191}, "ends": {P0: 200}}
+    assert "group-slower-than-producers" not in codes("How far a group is", twice(before, after))
 
 
 def test_names_of_strangers_are_escaped() -> None:

@@ -70,15 +70,20 @@ def describe(client: AdminClient, resource: Resource, *, with_synonyms: bool) ->
 
 
 def describe_all(
-    client: AdminClient, resources: Iterable[Resource], *, with_synonyms: bool = False
+    client: AdminClient,
+    resources: Iterable[Resource],
+    *,
+    with_synonyms: bool = False,
+    names: Iterable[str] | None = None,
 ) -> dict[Resource, list[ConfigEntry]]:
-    """Return the settings of several resources."""
+    """Return the settings of several resources, all of them or those with certain names."""
+    keys = None if names is None else sorted(names)
     found: dict[Resource, list[ConfigEntry]] = {}
     for to, part in _by_node(client, resources).items():
         request = describe_configs.DescribeConfigsRequest(
             resources=[
                 describe_configs.DescribeConfigsResource(
-                    resource_type=kind, resource_name=name, configuration_keys=None
+                    resource_type=kind, resource_name=name, configuration_keys=keys
                 )
                 for kind, name in part
             ],

@@ -16,6 +16,7 @@ from common.kafka.protocol.consumer_protocol import (
 from common.kafka.protocol.consumer_protocol import TopicPartition as AssignedTopic
 from common.kafka.protocol.messages.join_group import JoinGroupRequestProtocol
 from common.kafka.protocol.structs import encode_struct
+from common.process.clock import timestamp_ms
 from tests.lib.coordinator_requests import Asks
 from tests.lib.explained import GIVE_UP_SECONDS, Explained
 from tests.lib.raw_kafka import RawConnection
@@ -67,14 +68,18 @@ def test_a_group_that_has_committed_nothing(kafka: Explained, name: str) -> None
 
 
 def test_a_group_that_stands_still(kafka: Explained, name: str) -> None:
-    kafka.create(name)
-    kafka.produce(name, 5)
-    kafka.commit(name, {(name, 0): 2})
+    kafka.create(name, 2)
+    kafka.produce(name, 5, timestamp=timestamp_ms() - 120_000)
+    kafka.produce(name, 5, partition=1)
+    kafka.commit(name, {(name, 0): 2, (name, 1): 2})
     with kafka.members(name, [name], client_id="paused"):
-        (problem,) = kafka.group(name).problems
+        found = kafka.group(name)
+    (problem,) = found.problems
     assert problem.code == "group-stands-still"
     assert problem.figures["waiting"] == 3
     assert "paused" in problem.sentence
+    (notice,) = [one for one in found.findings if one.code == "group-has-not-committed"]
+    assert notice.figures["partition"] == (name, 1)
 
 
 def test_members_without_partitions(kafka: Explained, name: str) -> None:
@@ -134,7 +139,7 @@ def test_a_group_that_does_not_keep_up(kafka: Explained, name: str) -> None:
         (problem,) = kafka.group(name, meanwhile).problems
     assert problem.code == "group-slower-than-producers"
     assert problem.figures["lag"] == 6
-    assert problem.figures["writes"] == 3 * problem.figures["reads"]
+    assert problem.figures["writes"] == pytest.approx(3 * problem.figures["reads"])
 
 
 def test_a_group_that_catches_up(kafka: Explained, name: str) -> None:
