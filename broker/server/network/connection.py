@@ -32,14 +32,13 @@ Invariants:
 import logging
 import socket
 import struct
-from bisect import bisect
 from collections import deque
 from enum import IntEnum, auto
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.security.principal import ANONYMOUS
-from broker.server.distribution import BOUNDS, Distribution
+from broker.server.distribution import Distribution
 from broker.server.login.tls_socket import TlsSocket
 from broker.server.network.buffers import PartialFrame
 from broker.server.network.later import Later, Making, Place, waiting
@@ -454,15 +453,10 @@ class Connection:
     def _flush(self) -> None:
         """Send what is there, unless earlier bytes still wait for the socket."""
         if not self._is_writing:
-            turns = self._turns
-            sends, turns.sends = turns.sends, None
             try:
-                if self._unsent.send():
-                    if sends is not None:
-                        sends.counts[bisect(BOUNDS, turns.now() - turns.mark)] += 1
-                else:
+                if not self._unsent.send():
                     self._is_writing = True
-                    self._stalled = sends, turns.mark
+                    self._stalled = self._turns.sends, self._turns.mark
                     self._loop.add_writer(self.socket.fileno(), self._on_writable)
             except OSError:
                 self.close()

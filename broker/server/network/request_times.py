@@ -6,8 +6,9 @@
 
 Nearly every request is the first one of its turn and is answered at once: its queue and remote time
 are zero, its total is its local time, and it costs one increment. Any other has a `Timing`. The
-send time is that of one write, which carries all answers of a turn; it counts for the API of the
-last of them. The throttle time is the time for which a client above its quota was muted.
+send time is that of a write which the socket did not take at once, for the API of the last answer
+in it, and zero for all others. The throttle time is that for which a client above its quota was
+muted.
 """
 
 from collections import Counter
@@ -27,8 +28,11 @@ PARTS = {
     "remotetimems": "Milliseconds that it waited for others: followers, records, a coordinator",
     "throttletimems": "Milliseconds for which its client was muted by a quota",
     "responsequeuetimems": "Milliseconds that its answer waited for earlier ones",
-    "responsesendtimems": "Milliseconds of a write of answers to the socket",
+    "responsesendtimems": "Milliseconds that a write of answers waited for its client to read",
 }
+
+_OF_EVERY = ("totaltimems", "localtimems")
+"""The parts that every request has; the others are counted where they are not 0."""
 
 
 class ApiTimes:
@@ -114,13 +118,13 @@ def part_of(times: list[ApiTimes], part: str, now: float) -> tuple[int, dict[str
     """Return the count of a part, and its quantiles of the last minutes in milliseconds."""
     at_once = [each.at_once for each in times]
     if part == "responsesendtimems":
-        measured, others = [each.sends for each in times], []
+        measured = [each.sends for each in times]
     else:
         measured = [each.late[part] for each in times if part in each.late]
-        others = at_once if part in ("totaltimems", "localtimems") else []
+    others = at_once if part in _OF_EVERY else []
     counts = _sum([each.recent(now) for each in (*measured, *others)])
     count, zeros = sum(each.count for each in (*measured, *others)), 0
-    if part not in ("responsesendtimems", "totaltimems", "localtimems"):
+    if part not in _OF_EVERY:
         totals = [each.late["totaltimems"] for each in times if "totaltimems" in each.late]
         count = sum(each.count for each in (*at_once, *totals))
         recent = _sum([each.recent(now) for each in (*at_once, *totals)])

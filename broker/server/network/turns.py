@@ -48,7 +48,7 @@ class Turns:
         self.timing: Timing | None = None
         """Of the request that was begun last, if it is answered later."""
         self.sends: Distribution | None = None
-        """Where the next write is counted; None if no request was answered since the last one."""
+        """Where a write is counted that does not end at once: of the request answered last."""
 
     def begin(self) -> float:
         """Begin a turn, and return the time."""

@@ -13,11 +13,11 @@ import pytest
 from bench.broker import hot_path
 
 MOST: dict[str, tuple[int, int]] = {
-    "produce 100 B": (39, 2_220),
-    "produce 16 KB": (43, 2_300),
-    "fetch 16 KB at the end": (45, 2_400),
-    "fetch 16 KB by index": (54, 2_770),
-    "metadata of a topic": (46, 1_520),
+    "produce 100 B": (39, 2_180),
+    "produce 16 KB": (43, 2_260),
+    "fetch 16 KB at the end": (45, 2_360),
+    "fetch 16 KB by index": (54, 2_720),
+    "metadata of a topic": (46, 1_480),
 }
 
 

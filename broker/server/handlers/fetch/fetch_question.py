@@ -55,13 +55,14 @@ class Question:
         self.by_id = api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.follower: ReplicaState | None = None
         """The replica that sent the request; None for a consumer."""
-        if api_version < FIRST_VERSION_WITH_REPLICA_STATE:
-            replica = ReplicaState(replica_id=request.replica_id)
-        else:
-            replica = request.replica_state
-        if replica.replica_id >= 0:
-            self.follower = replica
-        self.is_debugging = replica.replica_id == DEBUGGING_REPLICA_ID
+        replica_id = request.replica_id
+        if api_version >= FIRST_VERSION_WITH_REPLICA_STATE:
+            replica_id = request.replica_state.replica_id
+            if replica_id >= 0:
+                self.follower = request.replica_state
+        elif replica_id >= 0:
+            self.follower = ReplicaState(replica_id=replica_id)
+        self.is_debugging = replica_id == DEBUGGING_REPLICA_ID
         """True for a client that reads a replica to its end, whatever the others have."""
         self.may_read_followers = (
             self.follower is None and api_version >= FIRST_VERSION_FROM_FOLLOWERS

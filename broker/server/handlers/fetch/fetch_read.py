@@ -236,7 +236,11 @@ class FetchRead:
         parts, read_bytes, aborted = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.partition_max_bytes, left_bytes)),
-            max_offset=self._readable_end(log),
+            max_offset=self._readable_end(log)
+            if self.question.is_debugging
+            else stable_offset
+            if is_read_committed
+            else log.high_watermark,
             minimum_one_batch=size_bytes == 0,
             with_aborted_transactions=is_read_committed,
         )

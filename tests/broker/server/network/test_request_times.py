@@ -68,7 +68,7 @@ def test_a_request_that_is_answered_at_once_has_local_time_only() -> None:
             assert timed.milliseconds(part) == (1, about(10), about(10))
         for part in ("requestqueuetimems", "remotetimems", "throttletimems", "responsequeuetimems"):
             assert timed.milliseconds(part) == (1, 0, 0)
-        assert timed.milliseconds("responsesendtimems")[0] == 1
+        assert timed.milliseconds("responsesendtimems") == (1, 0, 0)
         assert timed.times[ApiKey.DESCRIBE_CLUSTER].versions == {0: 1}
 
     run(scenario)
@@ -118,6 +118,23 @@ def test_a_request_that_waits_has_remote_time_and_one_behind_it_waits_for_its_tu
         assert timed.milliseconds("remotetimems") == (2, about(6), about(1_000))
         assert timed.milliseconds("responsequeuetimems") == (2, 0, about(1_000))
         assert timed.milliseconds("totaltimems") == (2, about(1_000), about(1_000))
+
+    run(scenario)
+
+
+def test_a_client_that_does_not_read_makes_a_write_last() -> None:
+    async def scenario() -> None:
+        timed = Timed(lambda context, request: DescribeClusterResponse(error_message="x" * 30_000))
+        count = 100
+        async with timed.connected() as (client, _, connection):
+            await client.send(DESCRIBE_CLUSTER * count)
+            while not connection._is_writing:
+                await asyncio.sleep(0)
+            timed.now += 2
+            for _ in range(count):
+                await client.receive()
+        assert timed.times[ApiKey.DESCRIBE_CLUSTER].sends.count >= 1
+        assert timed.milliseconds("responsesendtimems")[2] == about(2_000)
 
     run(scenario)
 
