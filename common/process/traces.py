@@ -12,7 +12,7 @@ no span.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from common.process import clock
 
@@ -30,6 +30,52 @@ Headers = Iterable[tuple[str, bytes]]
 
 class UnknownExporterError(Exception):
     """`OTEL_TRACES_EXPORTER` names something else than console, otlp or none."""
+
+
+Attribute = str | int | bool
+
+
+class Operation(NamedTuple):
+    """What was done with one record, in the words of OpenTelemetry's conventions for messaging.
+
+    They are version 1.44 of github.com/open-telemetry/semantic-conventions, docs/messaging. The
+    span that sends carries the context of its record, so it is a producer's.
+    """
+
+    name: str
+    """send or process; it is the type of the operation, too."""
+    topic: str
+    group: str
+    key: bytes | None = None
+    partition: int | None = None
+    offset: int | None = None
+    is_tombstone: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of the span."""
+        return "PRODUCER" if self.name == "send" else "CONSUMER"
+
+    def attributes(self) -> dict[str, Attribute]:
+        """Return the attributes of the span; what is not known is left out."""
+        known: dict[str, Attribute | None] = {
+            "messaging.system": "kafka",
+            "messaging.operation.name": self.name,
+            "messaging.operation.type": self.name,
+            "messaging.destination.name": self.topic,
+            "messaging.consumer.group.name": self.group,
+            "messaging.destination.partition.id": _text(self.partition),
+            "messaging.kafka.offset": self.offset,
+            "messaging.kafka.message.key": (
+                None if self.key is None else self.key.decode(errors="replace")
+            ),
+            "messaging.kafka.message.tombstone": self.is_tombstone or None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
 
 
 class Recorder:
@@ -58,11 +104,18 @@ class Recorder:
         """Drop the pending events: they were not committed."""
         self._parents.clear()
 
-    def finish(self, headers: Headers, name: str, attributes: Mapping[str, str]) -> None:
-        """Make the span of an event that is committed, if it belongs to a trace."""
+    def finish(self, headers: Headers, operation: "Operation") -> None:
+        """Make the span of what was done with a record, if it belongs to a trace."""
         for header, value in headers:
             if header == TRACEPARENT and (parent := self._parents.pop(value, None)) is not None:
-                self._tell(value.decode(), parent.decode(), name, self._begun_ns, attributes)
+                self._tell(
+                    value.decode(),
+                    parent.decode(),
+                    f"{operation.name} {operation.topic}",
+                    self._begun_ns,
+                    operation.attributes(),
+                    operation.kind,
+                )
 
     def tell_request(
         self, traceparent: str, *, is_new: bool, begun_ns: int, attributes: Mapping[str, str]
@@ -81,9 +134,11 @@ class Recorder:
         parent: str | None,
         name: str,
         begun_ns: int,
-        attributes: Mapping[str, str],
+        attributes: Mapping[str, Attribute],
+        kind: str = "SERVER",
     ) -> None:
         from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.trace import SpanKind
 
         self._processor.on_end(
             ReadableSpan(
@@ -92,6 +147,7 @@ class Recorder:
                 parent=None if parent is None else _context(parent),
                 resource=self._resource,
                 attributes=attributes,
+                kind=SpanKind[kind],
                 start_time=begun_ns,
                 end_time=clock.timestamp_ns(),
             )

@@ -428,10 +428,15 @@ class Processor(ConsumerRebalanceListener):  # type: ignore[misc, unused-ignore]
 
     def _tell_spans(self, recorder: traces.Recorder, committed: Sequence[Outgoing]) -> None:
         for made in committed:
-            attributes = {"messaging.system": "kafka", "messaging.destination.name": made.topic}
-            if made.key is not None:
-                attributes["messaging.kafka.message.key"] = made.key.decode(errors="replace")
-            recorder.finish(made.headers, f"{self.application} {made.topic}", attributes)
+            sent = traces.Operation(
+                "send",
+                made.topic,
+                self.application,
+                key=made.key,
+                partition=made.partition,
+                is_tombstone=made.value is None,
+            )
+            recorder.finish(made.headers, sent)
         recorder.forget()
 
     # -- probes

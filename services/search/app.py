@@ -38,7 +38,7 @@ class SearchWorker(Worker):
         self._orders = events.reader("orders/order_event")
         self._documents: list[Document] = []
         self._positions: dict[int, int] = {}
-        self._traced: list[Headers] = []
+        self._traced: list[tuple[Headers, traces.Operation]] = []
 
     async def restore(self, partitions: Mapping[str, set[int]]) -> Mapping[TopicPartition, int]:
         self.forget()
@@ -59,15 +59,23 @@ class SearchWorker(Worker):
         self._documents.append(document_of(order))
         self._positions[record.partition] = record.offset + 1
         if traces.recorder is not None:
-            self._traced.append(child_headers(record.headers, APPLICATION))
+            handled = traces.Operation(
+                "process",
+                record.topic,
+                APPLICATION,
+                key=record.key,
+                partition=record.partition,
+                offset=record.offset,
+            )
+            self._traced.append((child_headers(record.headers, APPLICATION), handled))
 
     async def tick(self, timestamp_ms: int, outbox: Outbox) -> None:
         """Write what the batch brought."""
         if self._positions:
             await self._index.put(newest(self._documents), self._positions)
             if traces.recorder is not None:
-                for headers in self._traced:
-                    traces.recorder.finish(headers, "search index", {"db.system": "orders index"})
+                for headers, handled in self._traced:
+                    traces.recorder.finish(headers, handled)
             self.forget()
 
 

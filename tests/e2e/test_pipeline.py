@@ -239,7 +239,7 @@ def test_spans_go_to_an_otlp_collector(pipeline: Pipeline, monkeypatch: pytest.M
             monkeypatch.undo()
         mine = [(name, span) for name, span in collector.spans if span.trace_id.hex() == trace_id]
         assert [(name, span.name) for name, span in mine] == [
-            ("aggregator", "aggregator order-decisions")
+            ("aggregator", "send order-decisions")
         ]
         (decision,) = [
             one for one in pipeline.read("order-decisions") if one.key.decode() == posted["id"]

@@ -4,12 +4,20 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 
 from common.process import traces
 from common.process.telemetry import Headers, child_headers
-from common.process.traces import TRACEPARENT, Recorder, UnknownExporterError, make_recorder
+from common.process.traces import (
+    TRACEPARENT,
+    Operation,
+    Recorder,
+    UnknownExporterError,
+    make_recorder,
+)
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
+SENT = Operation("send", "order-validations", "fraud", key=b"k-1")
 ROOT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
 
 
@@ -42,12 +50,20 @@ def test_an_event_that_is_committed_is_a_span_below_what_it_was_made_of(
     recorder().begin_batch()
     headers = made_of(ROOT)
     assert exporter.get_finished_spans() == ()
-    recorder().finish(headers, "fraud order-validations", {"a": "b"})
+    recorder().finish(headers, SENT)
     (span,) = exporter.get_finished_spans()
     own = int(headers[0][1].split(b"-")[2], 16)
     assert ids(span) == (int(TRACE_ID, 16), own, 0x00F067AA0BA902B7)
-    assert span.name == "fraud order-validations"
-    assert dict(span.attributes or {}) == {"a": "b"}
+    assert span.name == "send order-validations"
+    assert span.kind is SpanKind.PRODUCER
+    assert dict(span.attributes or {}) == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "order-validations",
+        "messaging.consumer.group.name": "fraud",
+        "messaging.kafka.message.key": "k-1",
+    }
     assert span.resource.attributes["service.name"] == "fraud"
     assert span.start_time is not None
     assert span.end_time is not None
@@ -59,18 +75,18 @@ def test_what_is_not_committed_is_no_span_and_made_again_it_is_the_same_one(
 ) -> None:
     first = made_of(ROOT)
     recorder().forget()
-    recorder().finish(first, "x", {})
+    recorder().finish(first, SENT)
     assert exporter.get_finished_spans() == ()
     again = made_of(ROOT)
     assert again == first
-    recorder().finish(again, "x", {})
-    recorder().finish(again, "x", {})
+    recorder().finish(again, SENT)
+    recorder().finish(again, SENT)
     assert len(exporter.get_finished_spans()) == 1
 
 
 def test_an_event_without_a_trace_is_no_span(exporter: InMemorySpanExporter) -> None:
-    recorder().finish([], "x", {})
-    recorder().finish([(TRACEPARENT, ROOT.encode())], "x", {})
+    recorder().finish([], SENT)
+    recorder().finish([(TRACEPARENT, ROOT.encode())], SENT)
     assert exporter.get_finished_spans() == ()
 
 
@@ -99,3 +115,18 @@ def test_spans_go_to_the_console_a_line_each(capsys: pytest.CaptureFixture[str])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("span {")
     assert TRACE_ID in line
+
+
+def test_what_is_known_of_a_record_is_said() -> None:
+    handled = Operation("process", "orders", "search", partition=2, offset=7, is_tombstone=True)
+    assert handled.kind == "CONSUMER"
+    assert handled.attributes() == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": "orders",
+        "messaging.consumer.group.name": "search",
+        "messaging.destination.partition.id": "2",
+        "messaging.kafka.offset": 7,
+        "messaging.kafka.message.tombstone": True,
+    }
