@@ -13,11 +13,11 @@ import pytest
 from bench.broker import hot_path
 
 MOST: dict[str, tuple[int, int]] = {
-    "produce 100 B": (39, 2_180),
-    "produce 16 KB": (43, 2_260),
-    "fetch 16 KB at the end": (45, 2_360),
-    "fetch 16 KB by index": (54, 2_720),
-    "metadata of a topic": (46, 1_480),
+    "produce 100 B": (39, 2_210),
+    "produce 16 KB": (43, 2_290),
+    "fetch 16 KB at the end": (45, 2_390),
+    "fetch 16 KB by index": (54, 2_750),
+    "metadata of a topic": (46, 1_500),
 }
 
 
