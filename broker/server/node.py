@@ -433,15 +433,13 @@ class Node:
             case "/health/live":
                 return text("alive\n")
             case "/health/ready":
-                return self._readiness()
+                return _readiness(self._why_not_ready())
+            case "/health/in-sync":
+                return _readiness(self._why_not_ready() or self._why_not_in_sync())
             case "/metrics":
                 return self._metrics()
             case _:
                 return None
-
-    def _readiness(self) -> Page:
-        why_not = self._why_not_ready()
-        return text("ready\n") if why_not is None else problem(503, why_not)
 
     def _why_not_ready(self) -> str | None:
         if not self.is_ready or self._quorum is None:
@@ -450,6 +448,15 @@ class Node:
             return "No controller is elected" if self._quorum.leader_id == NO_NODE else None
         registered = self._quorum.image.brokers.get(self._config.node_id)
         return "Fenced" if registered is None or registered.is_fenced else None
+
+    def _why_not_in_sync(self) -> str | None:
+        """Return None if every replica on this node is in sync.
+
+        The next broker may then be restarted: Kubernetes asks this before it goes on.
+        """
+        assert self._quorum is not None
+        behind = self._quorum.image.topics.out_of_sync_count(self._config.node_id)
+        return f"{behind} replicas here are not in sync" if behind else None
 
     def _metrics(self) -> Page:
         if self._quorum is None:
@@ -461,6 +468,10 @@ class Node:
         if self._quorum is None:
             return None
         return front_page(self._config, self._quorum, self._broker, asked, self._why_not_ready())
+
+
+def _readiness(why_not: str | None) -> Page:
+    return text("ready\n") if why_not is None else problem(503, why_not)
 
 
 class Stop:

@@ -107,6 +107,14 @@ class TopicsImage:
         """Return the topic whose name collides with `name`, None if there is none."""
         return self._collisions.get(collision_key(name))
 
+    def out_of_sync_count(self, broker_id: int) -> int:
+        """Return how many replicas of a broker are not in sync; looks at every partition."""
+        return sum(
+            broker_id in partition.replicas and broker_id not in partition.isr
+            for topic in self.by_id.values()
+            for partition in topic.partitions.values()
+        )
+
     # --- replay ---
 
     def replay_topic(self, record: TopicRecord) -> None:

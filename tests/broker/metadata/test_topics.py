@@ -276,3 +276,11 @@ def test_partitions_of_an_unknown_topic_or_of_one_named_twice_are_refused() -> N
     topic = CreatePartitionsTopic(name="orders", count=2, assignments=None)
     answers = cluster.ask(CreatePartitionsRequest(topics=[topic, topic])).results
     assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_replicas_of_a_broker_that_are_not_in_sync_are_counted() -> None:
+    cluster = ControlledCluster(1, 2)
+    assert cluster.create("orders", [1, 2], [2, 1]).error_code == ErrorCode.NONE
+    assert [cluster.image.topics.out_of_sync_count(each) for each in (1, 2)] == [0, 0]
+    cluster.lose(2)
+    assert [cluster.image.topics.out_of_sync_count(each) for each in (1, 2)] == [0, 2]

@@ -10,7 +10,7 @@ from millstream.testing import LocalBroker
 
 def test_health_and_metrics_are_served() -> None:
     with LocalBroker() as broker:
-        for path in ("/health/live", "/health/ready", "/metrics"):
+        for path in ("/health/live", "/health/ready", "/health/in-sync", "/metrics"):
             with urllib.request.urlopen(broker.http_url + path) as answer:
                 assert answer.status == 200
         browser = urllib.request.Request(broker.http_url, headers={"Accept": "text/html,*/*"})
