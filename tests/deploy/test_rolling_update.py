@@ -1,5 +1,6 @@
-"""A rolling update as Kubernetes does it: SIGTERM, start, wait for the readiness probe, the next."""
+"""A rolling update as Kubernetes does it: SIGTERM, start, wait for the probe, the next one."""
 
+import itertools
 import threading
 import time
 import urllib.error
@@ -73,7 +74,7 @@ class Traffic:
         self._is_stopped.set()
         self._thread.join()
         times = self.acknowledged_at
-        return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+        return max(later - earlier for earlier, later in itertools.pairwise(times))
 
 
 def test_every_broker_is_replaced_and_a_producer_sees_no_error(
