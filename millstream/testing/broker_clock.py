@@ -36,7 +36,7 @@ class BrokerClock:
         by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=ms)
         body = {"advance_ms": by // timedelta(milliseconds=1)}
         for control in self._controls():
-            control.call("POST", "/clock", body=body)
+            control.ahead_ms = control.call("POST", "/clock", body=body)["ahead_ms"]
 
     @property
     def now(self) -> datetime:

@@ -34,6 +34,8 @@ class BrokerControl:
         self._url: str | None = None
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         self.run = 1
+        self.ahead_ms = 0
+        """How far the node's clock was moved: a new process gets it again."""
         self._ended: dict[tuple[int, int], dict[str, Any]] = {}
 
     def call(

@@ -160,7 +160,11 @@ class NodeProcess:
         """Wait until the node is ready and return its port; kill it if it is not ready in time."""
         assert self._process is not None, "the node is not running"
         try:
-            return self._ready_port(self._process)
+            port = self._ready_port(self._process)
+            if self.is_testing and self.control.ahead_ms:
+                body = {"advance_ms": self.control.ahead_ms}
+                self.control.call("POST", "/clock", body=body)
+            return port
         except BaseException:
             self.kill()
             raise
@@ -182,6 +186,7 @@ class NodeProcess:
         assert self.http_url, "it is in the log, which begins anew"
         os.truncate(self.log_file, 0)  # The node appends to it.
         answer = control.call("POST", "/restore", body=body, seconds=RESTART_SECONDS)
+        control.ahead_ms = answer["ahead_ms"]
         address: str = next(iter(answer["listeners"].values()))
         return int(address.rpartition(":")[2])
 

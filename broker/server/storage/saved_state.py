@@ -1,7 +1,8 @@
 """A copy of a node's log directories, to which a test returns.
 
-The copy of a directory lies in it, in a folder whose name is that of no partition. The files may
-only be copied while the node has stopped: they are complete and closed then.
+The copy of a directory lies in it, in a folder whose name is that of no partition; a file beside
+the first copy has the time. So they outlive the process. The files may only be copied while the
+node has stopped: they are complete and closed then.
 """
 
 import shutil
@@ -21,12 +22,12 @@ class SavedState:
     def __init__(self, directories: Iterable[str], clock: MovableClock) -> None:
         self._directories = [Path(each) for each in directories]
         self._clock = clock
-        self._ahead_ms = 0
+        self._time = self._directories[0] / f"{FOLDER}.ahead_ms"
 
     @property
     def is_there(self) -> bool:
         """True if there is a copy of every directory."""
-        return all((each / FOLDER).is_dir() for each in self._directories)
+        return self._time.exists() and all((each / FOLDER).is_dir() for each in self._directories)
 
     def save(self) -> None:
         """Copy every directory, in place of an earlier copy; raises OSError."""
@@ -37,7 +38,7 @@ class SavedState:
             made.mkdir()
             _copy(directory, made)
             made.rename(directory / FOLDER)
-        self._ahead_ms = self._clock.ahead_ms
+        self._time.write_text(str(self._clock.ahead_ms))
 
     def bring_back(self) -> None:
         """Make every directory what it was, and the time too; raises OSError."""
@@ -45,7 +46,7 @@ class SavedState:
             for each in _entries(directory):
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
             _copy(directory / FOLDER, directory)
-        self._clock.begin(self._ahead_ms)
+        self._clock.begin(int(self._time.read_text()))
 
 
 def _entries(directory: Path) -> list[Path]:

@@ -126,7 +126,8 @@ class StateRoutes:
         if not self.node.is_ready:
             said = "The broker could not start again: its log says why."
             raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
-        return Answer(value={"listeners": dict(self.node.addresses)})
+        ahead_ms = self._clock.ahead_ms
+        return Answer(value={"listeners": dict(self.node.addresses), "ahead_ms": ahead_ms})
 
 
 def _fields(command: Command, kinds: Mapping[str, type]) -> dict[str, Any]:

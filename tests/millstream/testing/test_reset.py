@@ -118,6 +118,21 @@ def test_a_broker_that_ended_or_is_frozen_is_restored_too(broker: LocalBroker) -
     assert topics(broker) == {"orders"}
 
 
+def test_the_time_of_a_broker_outlives_its_process(broker: LocalBroker) -> None:
+    broker.clock.advance(hours=1)
+    kept = broker.clock.ahead
+    broker.snapshot()
+    broker.clock.advance(hours=1)
+    broker.kill()
+    broker.start()
+    assert broker.clock.ahead == 2 * kept
+    broker.restore()
+    assert broker.clock.ahead == kept
+    broker.kill()
+    broker.start()
+    assert broker.clock.ahead == kept
+
+
 def test_faults_and_the_calls_end_with_a_restore(broker: LocalBroker) -> None:
     broker.snapshot()
     rule = broker.faults.error("Metadata", "LEADER_NOT_AVAILABLE").always()
