@@ -129,7 +129,10 @@ def _is_json(text: str) -> bool:
 
 def _is_readable(text: str) -> bool:
     """Tell whether a text has no control characters but those of lines."""
-    return all(each.isprintable() or each in "\n\r\t" for each in text) or _is_json(text)
+    if text.isprintable():
+        return True
+    lines = text.replace("\n", "").replace("\r", "").replace("\t", "")
+    return lines.isprintable() or _is_json(text)
 
 
 def _as_hex(data: bytes, note: str = "") -> Part:

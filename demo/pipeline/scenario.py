@@ -105,6 +105,8 @@ async def _start(
     is_whole = not options.lite and lacking is None
     pages = {} if options.bootstrap else _broker_pages(ports)
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
+    # With access rules it would need rights of its own for everything that it shows.
+    pages |= {} if options.secure else {"console": f"http://127.0.0.1:{ports.console}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
     children.environment = _links(ports, neighbours, is_whole=is_whole, is_secure=options.secure)
     security = DemoSecurity(data_folder / "secrets") if options.secure else None
@@ -130,6 +132,11 @@ async def _start(
     if connectors is not None:
         addresses = (kafka.bootstrap_servers, registry.address, pages["connect"])
         await start_worker(children, connectors, data_folder, *addresses)
+    if "console" in pages:
+        asked = ["--bootstrap-server", kafka.bootstrap_servers, "--port", str(ports.console)]
+        asked += ["--schema-registry", registry.address]
+        asked += ["--connect", pages["connect"]] if "connect" in pages else []
+        await children.start("console", "console", *asked, is_revived=True)
     analytics = None
     if is_whole:
         display.say("starting Spark, streams and the dashboard")
@@ -202,6 +209,7 @@ class _Ports(NamedTuple):
     connect: int
     mirror: list[int]
     """The second cluster's broker, controller and page, and the mirror's page."""
+    console: int
 
 
 def _assign_ports(first: int) -> _Ports:
@@ -216,7 +224,10 @@ def _assign_ports(first: int) -> _Ports:
     pages = list(islice(numbers, len(NODE_IDS)))
     connect = next(numbers)
     mirror = list(islice(numbers, _MIRROR_PORTS))
-    return _Ports(brokers, controllers, pages, registry, services, analytics, connect, mirror)
+    console = next(numbers)
+    return _Ports(
+        brokers, controllers, pages, registry, services, analytics, connect, mirror, console
+    )
 
 
 def _broker_pages(ports: _Ports) -> dict[str, str]:

@@ -241,9 +241,9 @@ def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_lea
         subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=60)
         have_a_schema_judged(urls["registry"])
         pids = list(processes_below(process.pid))
-        # Three brokers, the registry and its process that judges schemas, and the two processes
-        # that all but the last were forked from.
-        assert len(pids) == 7 + len(SERVICES), processes_below(process.pid)
+        # Three brokers, the registry and its process that judges schemas, the console, and the two
+        # processes that all but the judge were forked from.
+        assert len(pids) == 8 + len(SERVICES), processes_below(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert not any(is_alive(pid) for pid in pids)
@@ -275,7 +275,7 @@ def test_a_second_cluster_has_what_the_pipeline_wrote_and_no_child_outlives_a_ki
         have_a_schema_judged(urls["registry"])
         pids = list(processes_below(process.pid))
         # The one broker of the second cluster and the mirror besides.
-        assert len(pids) == 9 + len(SERVICES), processes_below(process.pid)
+        assert len(pids) == 10 + len(SERVICES), processes_below(process.pid)
     until(lambda: not any(is_alive(pid) for pid in pids))
     report = json.loads((tmp_path / "build" / "demo" / "report.json").read_text())["mirror"]
     assert report["topics"] >= 10

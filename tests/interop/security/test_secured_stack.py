@@ -1,13 +1,17 @@
 """Registry, REST proxy, Connect and its connectors on a broker with TLS, passwords and rules."""
 
 import time
+from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from millstream.testing import LocalStack
 from millstream.testing.security import USER
+from tests.lib.local_console import LocalConsole
 from tests.lib.pipeline_processes import call
+from tests.lib.rest_calls import RestCalls
 
 pytestmark = pytest.mark.interop
 
@@ -43,6 +47,26 @@ def test_connectors_read_what_the_proxy_writes(stack: LocalStack) -> None:
         assert time.monotonic() < deadline, stack.logs()
         time.sleep(0.05)
     assert file.read_text().splitlines() == ['"one"', '"two"']
+
+
+def test_the_console_shows_a_secured_cluster_to_its_users_only(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    users = tmp_path / "users.properties"
+    users.write_text("ann=secret\n")
+    http = tmp_path / "http.properties"
+    http.write_text(f"authentication.method=BASIC\nauthentication.users.file={users}\n")
+    options = ("--command-config", stack.client_file(), "--http-config", str(http))
+    with LocalConsole(stack.bootstrap_servers, *options) as console:
+        calls = RestCalls(console.url)
+        assert calls.get("/health/live").status == 200
+        assert [calls.get(path).status for path in ("/", "/api/topics")] == [401, 401]
+        ann = {"Authorization": "Basic " + b64encode(b"ann:secret").decode()}
+        found = calls.get("/api/topics", **ann)
+        assert found.status == 200, found.body
+        assert "lines" in [each["name"] for each in found.body["topics"]]
+        rows = calls.get("/api/topics/lines/records", **ann).body["rows"]
+        assert {row["value"]["text"] for row in rows} == {'"one"', '"two"'}
 
 
 def test_a_connector_may_be_somebody_else(stack: LocalStack) -> None:
