@@ -7,13 +7,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from millstream.launch import program_environment
-from millstream.testing import LocalBroker, LocalCluster
+from millstream.testing import LocalBroker
+from tests.lib.apache_kafka import kafka_libs, running_node
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -34,29 +37,61 @@ EXPORTER = {
 strimzi/strimzi-kafka-operator at 8541da1; kafka_cluster_partition_* are the brokers' own."""
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[LocalBroker]:
-    with LocalBroker() as started:
-        started.create_topic("orders", 2)
-        plain = Producer({"bootstrap.servers": started.bootstrap_servers})
-        for number in range(10):
-            plain.produce("orders", f"{number}", partition=number % 2)
-        plain.flush()
-        producer = Producer(
-            {"bootstrap.servers": started.bootstrap_servers, "transactional.id": "desk"}
-        )
-        producer.init_transactions()
-        for _ in range(3):  # Offsets 5 to 13 of the first partition; 7, 10 and 13 are markers.
-            producer.begin_transaction()
-            producer.produce("orders", "a", partition=0)
-            producer.produce("orders", "b", partition=0)
-            producer.commit_transaction()
-        commit(started, "done", 13, 5)
-        commit(started, "behind", 5, 0)
-        yield started
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
-def commit(broker: LocalBroker | LocalCluster, group: str, *offsets: int) -> None:
+class Kafka(Protocol):
+    """A cluster to connect to."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+
+class Served(NamedTuple):
+    """A cluster of ours or Apache Kafka's, with records and groups."""
+
+    bootstrap_servers: str
+
+
+@pytest.fixture(scope="module", params=["ours", "apache"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    if request.param == "ours":
+        with LocalBroker() as started:
+            yield filled(Served(started.bootstrap_servers))
+    else:
+        folder = tmp_path_factory.mktemp("apache")
+        with running_node(kafka_libs(), folder, SETTINGS) as bootstrap:
+            yield filled(Served(bootstrap))
+
+
+def filled(broker: Served) -> Served:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result()
+    plain = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(10):
+        plain.produce("orders", f"{number}", partition=number % 2)
+    plain.flush()
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "desk"})
+    producer.init_transactions()
+    for _ in range(3):  # Offsets 5 to 13 of the first partition; 7, 10 and 13 are markers.
+        producer.begin_transaction()
+        producer.produce("orders", "a", partition=0)
+        producer.produce("orders", "b", partition=0)
+        producer.commit_transaction()
+    commit(broker, "done", 13, 5)
+    commit(broker, "behind", 5, 0)
+    return broker
+
+
+def commit(broker: Kafka, group: str, *offsets: int) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -69,12 +104,12 @@ def commit(broker: LocalBroker | LocalCluster, group: str, *offsets: int) -> Non
     consumer.close()
 
 
-def command(broker: LocalBroker | LocalCluster, *arguments: str) -> list[str]:
+def command(broker: Kafka, *arguments: str) -> list[str]:
     at = ["--bootstrap-server", broker.bootstrap_servers]
     return [sys.executable, "-m", "millstream", "lag", *at, *arguments]
 
 
-def table(broker: LocalBroker, *arguments: str) -> list[list[str]]:
+def table(broker: Kafka, *arguments: str) -> list[list[str]]:
     ended = subprocess.run(
         command(broker, *arguments),
         capture_output=True,
@@ -86,7 +121,7 @@ def table(broker: LocalBroker, *arguments: str) -> list[list[str]]:
 
 
 @contextmanager
-def served(broker: LocalBroker | LocalCluster, *arguments: str) -> Iterator[str]:
+def served(broker: Kafka, *arguments: str) -> Iterator[str]:
     with subprocess.Popen(
         command(broker, "--listen", "127.0.0.1:0", "--interval", "0.1", *arguments),
         stdout=subprocess.PIPE,
@@ -119,7 +154,7 @@ def is_ready(url: str) -> bool:
         return False
 
 
-def test_markers_are_no_lag_and_groups_without_members_are_shown(broker: LocalBroker) -> None:
+def test_markers_are_no_lag_and_groups_without_members_are_shown(broker: Served) -> None:
     rows = table(broker)
     assert rows[0][0] == "GROUP"
     assert [row[:5] for row in rows if row[0] == "orders" and row[1] == "0"] == [
@@ -132,12 +167,12 @@ def test_markers_are_no_lag_and_groups_without_members_are_shown(broker: LocalBr
     ]
 
 
-def test_groups_and_topics_are_chosen(broker: LocalBroker) -> None:
+def test_groups_and_topics_are_chosen(broker: Served) -> None:
     assert [row[0] for row in table(broker, "--group", "do.*")[1:]] == ["done", "orders", "orders"]
     assert len(table(broker, "--topic", "other")) == 3
 
 
-def test_the_server_has_the_names_of_the_exporter(broker: LocalBroker) -> None:
+def test_the_server_has_the_names_of_the_exporter(broker: Served) -> None:
     with served(broker) as url:
         until(lambda: is_ready(url))
         found = numbers(url)
@@ -162,7 +197,7 @@ def test_the_server_has_the_names_of_the_exporter(broker: LocalBroker) -> None:
         until(lambda: ({"group": "behind"}, 3.0) in numbers(url)["burrow_kafka_consumer_status"])
 
 
-def test_a_query_of_spark_is_shown_by_its_checkpoint(broker: LocalBroker, tmp_path: Path) -> None:
+def test_a_query_of_spark_is_shown_by_its_checkpoint(broker: Served, tmp_path: Path) -> None:
     for folder in ("offsets", "commits"):
         (tmp_path / folder).mkdir()
     (tmp_path / "offsets" / "4").write_text('v1\n{}\n{"orders":{"0":11,"1":5}}')
