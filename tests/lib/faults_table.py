@@ -88,8 +88,8 @@ CONSUMED: Final = (
         lambda f, topic: f.error("SyncGroup", "REBALANCE_IN_PROGRESS", group=topic).once(),
     ),
     Row(
-        '`error("JoinGroup", "GROUP_AUTHORIZATION_FAILED").once()`',
-        lambda f, topic: f.error("JoinGroup", "GROUP_AUTHORIZATION_FAILED", group=topic).once(),
+        '`error("JoinGroup", "GROUP_AUTHORIZATION_FAILED").always()`',
+        lambda f, topic: f.error("JoinGroup", "GROUP_AUTHORIZATION_FAILED", group=topic).always(),
     ),
 )
 

@@ -5,6 +5,7 @@ record after 6 s. The client id of a producer is the name of its topic.
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ from tests.lib.java import JAVA, java_program
 REQUEST_MS = 1_500
 RECORD_MS = 6_000
 READ_SECONDS = 15.0
+PROCESS_SECONDS = 60.0
+"""kafka-python tries for 30 s to reach a first broker."""
 
 
 class Read(NamedTuple):
@@ -172,7 +175,7 @@ class KafkaPython:
         command = [sys.executable, "-W", "ignore", "-m", "tests.lib.faulty_clients", *arguments]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=True, timeout=READ_SECONDS + 5
+                command, capture_output=True, text=True, check=True, timeout=PROCESS_SECONDS
             )
         except subprocess.TimeoutExpired:
             return None
@@ -263,6 +266,7 @@ class Java:
 if __name__ == "__main__":
     what, *words = sys.argv[1:]
     if what == "produce":
-        print(_write_with_kafka_python(*words))
+        print(_write_with_kafka_python(*words), flush=True)
     else:
-        print("{}|{}".format(*_read_with_kafka_python(*words)))
+        print("{}|{}".format(*_read_with_kafka_python(*words)), flush=True)
+    os._exit(0)  # A producer that reached no broker leaves a thread that never ends.

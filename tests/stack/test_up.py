@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer
 from common.credentials.jaas import parse_jaas
 from common.credentials.translation import librdkafka_security
 from common.process.properties import parse_properties
+from millstream.testing import RunningBrokers
 from tests.lib.process_tree import processes_below
 from tests.lib.rest_calls import JSON, RestCalls, records_type
 from tests.lib.stack_command import Command
@@ -303,3 +304,23 @@ def test_seeds_that_cannot_be_made_end_the_stack_with_their_reason(
     assert done.returncode == 1
     assert "replication factor of 3" in done.stderr
     assert millstream("status").returncode == 3
+
+
+def test_faults_are_armed_in_a_stack_that_is_started_for_tests(millstream: Command) -> None:
+    arguments = ("--ephemeral", "--only", "broker")
+    stack = millstream.up(*arguments, "--testing", "--brokers", "2")
+    urls = stack["environment"]["KAFKA_CONTROL_URLS"].split(",")
+    assert len(urls) == 2
+    with RunningBrokers(urls) as brokers:
+        rule = brokers.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic="lines").times(1)
+        send(stack["addresses"]["broker"], "lines", "one")
+        assert rule.hits >= 1
+        assert brokers.requests.count(api="Produce", topic="lines") >= 2
+
+
+def test_a_stack_without_testing_has_no_faults(millstream: Command) -> None:
+    stack = millstream.up("--ephemeral", "--only", "broker")
+    assert "KAFKA_CONTROL_URLS" not in stack["environment"]
+    again = millstream("up", "--only", "broker", "--testing")
+    assert again.returncode != 0
+    assert "runs already, without this: --testing" in again.stderr
