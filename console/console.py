@@ -1,5 +1,7 @@
 """The parts that views work with."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -7,6 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from common.credentials.registry import registry_access
+from common.http.problems import unavailable
 from common.kafka.admin import groups
 from console.cluster import Cluster, client_of
 from console.group_lags import group_lags
@@ -20,6 +23,27 @@ from console.watching.watch import ClusterWatch
 _WATCH_MS: Final = 1_500
 """A broker that stands still must not stop the pictures for long."""
 _MAX_WATCHED_GROUPS: Final = 200
+MAX_LONG_READS: Final = 20
+"""Each holds some megabytes of records at a time, and a share of the processor."""
+
+
+class LongReads:
+    """Counts what reads for long: searches, exports, and texts that are followed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Let one more run; raise ProblemError, 503, if as many run as may."""
+        if self._count >= self._limit:
+            raise unavailable(f"{self._limit} searches and exports run already: stop one of them.")
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +57,7 @@ class Console:
     connect: tuple[HttpCalls, ...]
     watch: ClusterWatch
     stack: OwnStack | None
+    long_reads: LongReads
 
     @classmethod
     def of(cls, settings: ConsoleSettings) -> "Console":
@@ -50,7 +75,8 @@ class Console:
             partial(_lags, cluster),
             lambda: {} if stack is None else stack.states(),
         )
-        return cls(settings, cluster, tails, registry, connect, watch, stack)
+        reads = LongReads(MAX_LONG_READS)
+        return cls(settings, cluster, tails, registry, connect, watch, stack, reads)
 
     def mask(self, topic: str) -> TopicMask | None:
         """Return the rules that hide parts of a topic's records."""

@@ -1,6 +1,7 @@
 """The cluster live, one text through all topics, and the switches of the stack of the console."""
 
 import json
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -49,6 +50,13 @@ async def follow_text(request: web.Request) -> web.StreamResponse:
         return RowReader(partitions, console.cluster.shelf, wish)
 
     since_ms = timestamp_ms() - minutes * 60_000
+    with console.long_reads.one():
+        return await _send_followed(request, names, reader, since_ms)
+
+
+async def _send_followed(
+    request: web.Request, names: list[str], reader: Callable[[str], RowReader], since_ms: int
+) -> web.StreamResponse:
     async with (
         open_events(request) as events,
         aclosing(follow(names[:MAX_TOPICS], reader, since_ms)) as batches,

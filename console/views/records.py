@@ -146,6 +146,13 @@ async def search_records(request: web.Request) -> web.StreamResponse:
     reader = _reader(request, wish)
     ranges = await ranges_in(reader, fields)
     max_found = fields.whole("max", MAX_FOUND, least=1, most=MAX_FOUND)
+    with request.app[CONSOLE].long_reads.one():
+        return await _send_found(request, reader, ranges, max_found)
+
+
+async def _send_found(
+    request: web.Request, reader: RowReader, ranges: Mapping[int, Window], max_found: int
+) -> web.StreamResponse:
     async with open_events(request) as events:
         async with aclosing(search(reader, ranges, max_found)) as found:
             async for rows, progress in found:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from console.answers import Fields, body_of, json_answer
 from console.console import CONSOLE
 from console.reading.partitions import TopicPartitions
 from console.reading.rows import RowReader, Wish
-from console.reading.search import SEARCHED_BYTES, search
+from console.reading.search import SEARCHED_BYTES, Progress, search
 from console.records.batches import MARKER, RawRecord, ReadRange, records_of
 from console.records.rows import Row
 from console.views.records import filter_in, ranges_in
@@ -103,6 +104,16 @@ async def export(request: web.Request) -> web.StreamResponse:
     most = fields.whole("max", MAX_EXPORTED, least=1, most=MAX_EXPORTED)
     reader = RowReader(TopicPartitions(console.cluster.client, topic), console.cluster.shelf, wish)
     ranges = await ranges_in(reader, fields)
+    with console.long_reads.one():
+        return await _send_rows(request, kind, search(reader, ranges, most), most)
+
+
+async def _send_rows(
+    request: web.Request,
+    kind: str,
+    found: AsyncGenerator[tuple[list[Row], Progress], None],
+    most: int,
+) -> web.StreamResponse:
     response = web.StreamResponse(
         headers={
             "Content-Type": "application/x-ndjson" if kind == "jsonl" else "text/csv",
@@ -115,8 +126,8 @@ async def export(request: web.Request) -> web.StreamResponse:
     written = 0
     if kind == "csv":
         await response.write(_line(_COLUMNS))
-    async with aclosing(search(reader, ranges, most)) as found:
-        async for rows, _ in found:
+    async with aclosing(found) as batches:
+        async for rows, _ in batches:
             for row in rows[: most - written]:
                 text = _json_line(row) if kind == "jsonl" else _csv_line(row)
                 await response.write(text)

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from common.http.problems import ProblemError
+from console.console import LongReads
 from console.watching.changes import changes
 from console.watching.pictures import PartitionPicture, Picture
 
@@ -65,6 +67,14 @@ def test_partitions_without_leader_are_named_or_counted(count: int, said: str) -
     after = replace(HEALTHY, partitions={("orders", n): partition(-1, 1) for n in range(count)})
     assert changes(before, after)[0].startswith(said)
     assert "with a leader again" in changes(after, before)[0]
+
+
+def test_no_more_than_the_limit_reads_for_long() -> None:
+    reads = LongReads(1)
+    with reads.one(), pytest.raises(ProblemError, match="run already"), reads.one():
+        pass
+    with reads.one():
+        pass
 
 
 def test_topics_come_and_go() -> None:
