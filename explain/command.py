@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import nan
 from typing import Any, NamedTuple
 
 from common.credentials.access import MEANING, OPTION, VARIABLE, kafka_access
@@ -26,6 +27,7 @@ from explain.subjects import (
 )
 
 _AT = "--bootstrap-server localhost:9092"
+MAX_SECONDS = 86_400
 _PLACE = re.compile(r"(?P<number>\d{1,10})(?::(?P<offset>\d{1,19}))?")
 
 
@@ -123,7 +125,7 @@ def _add_group(commands: Any) -> None:
     group.add_argument("group", metavar="GROUP", help="its id")
     group.add_argument(
         "--seconds",
-        type=float,
+        type=_seconds,
         default=SECONDS,
         metavar="N",
         help="the time between two looks at a group that is behind or rebalances "
@@ -161,7 +163,7 @@ def _add_connection(parser: CommandParser, default: Mapping[str, Any]) -> None:
     parser.add_argument("--json", action="store_true", **default, help="print one JSON object")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         **{"default": TIMEOUT_MS / 1000, **default},
         metavar="SECONDS",
         help="how long to wait for each answer (5 by default)",
@@ -174,6 +176,16 @@ def _place(text: str) -> Place:
         raise argparse.ArgumentTypeError(f"{text!r} is no PARTITION or PARTITION:OFFSET")
     offset = found["offset"]
     return Place(int(found["number"]), None if offset is None else int(offset))
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = nan
+    if not 0 < seconds <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to {MAX_SECONDS:,}")
+    return seconds
 
 
 def _topic(questions: Questions, options: argparse.Namespace) -> Explanation:

@@ -1,7 +1,8 @@
 """Asks a cluster about one subject, and explains it: what the command and a console call.
 
 Each function blocks until the cluster has answered or each question has timed out; a program on an
-event loop calls it in a thread. They raise KafkaError only when no broker answers at all.
+event loop calls it in a thread. They raise KafkaError when no broker answers at all, and for names
+and numbers that Kafka's protocol cannot carry.
 """
 
 import time
@@ -11,8 +12,9 @@ from typing import Final
 
 from common.kafka.acls import AclOperation, ResourceType
 from common.kafka.admin.topics import TopicDescription, list_topics
-from common.kafka.errors import KafkaError
+from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.topics import TopicPartition
+from common.process.json_text import is_unicode
 from explain.asking.cluster import ask_directories, cluster_facts
 from explain.asking.groups import SECONDS, Wait, group_facts
 from explain.asking.producers import open_transaction_facts, producer_facts, transaction_facts
@@ -39,6 +41,8 @@ from explain.facts import Topic
 USES: Final = (AclOperation.READ, AclOperation.WRITE)
 """What the users of a topic do with it."""
 MAX_TRANSACTIONS: Final = 500
+MAX_NAME_BYTES: Final = 32_767
+MAX_NUMBER: Final = (1 << 63) - 1
 
 
 def explain_topic(
@@ -57,6 +61,8 @@ def explain_topic(
     subject = f"Topic {name}" if number is None else f"Partition {TopicPartition(name, number)}"
     if offset is not None:
         subject = f"Record {name} {number}:{offset}"
+    _check_names(name)
+    _check_numbers(number, offset)
     cluster = cluster_facts(questions)
     try:
         described = described_topic(questions, name)
@@ -95,6 +101,7 @@ def explain_group(
 
     `principal` is the user of its consumers, `assignor` what one more member would offer.
     """
+    _check_names(group_id)
     cluster = cluster_facts(questions)
     cluster, group = group_facts(questions, cluster, group_id, seconds=seconds, wait=wait)
     look = group.latest
@@ -113,6 +120,7 @@ def explain_transaction(
     questions: Questions, transactional_id: str, *, principal: str | None = None
 ) -> Explanation:
     """Explain a transactional id; `principal` is the user of its producer."""
+    _check_names(transactional_id)
     cluster = cluster_facts(questions)
     transaction = transaction_facts(questions, transactional_id)
     # What the coordinator told is later than the cluster's time.
@@ -129,6 +137,7 @@ def explain_producer(
     questions: Questions, producer_id: int, epoch: int | None = None
 ) -> Explanation:
     """Explain a producer id; `epoch` is that of the producer which is refused."""
+    _check_numbers(producer_id, epoch)
     cluster = cluster_facts(questions)
     producer = producer_facts(questions, cluster, producer_id, epoch)
     cluster = replace(cluster, now_ms=questions.now_ms())
@@ -146,6 +155,22 @@ def explain_cluster(questions: Questions) -> Explanation:
     cluster = replace(cluster, now_ms=questions.now_ms())
     found = about_cluster(cluster, topics.values(), transactions)
     return explanation("The cluster", found, questions.unanswered)
+
+
+def _check_names(*names: str) -> None:
+    for name in names:
+        if len(name.encode(errors="surrogatepass")) > MAX_NAME_BYTES or not is_unicode(name):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"a name is text of at most {MAX_NAME_BYTES:,} bytes"
+            )
+
+
+def _check_numbers(*numbers: int | None) -> None:
+    for number in numbers:
+        if number is not None and not 0 <= number <= MAX_NUMBER:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"{number} is no number from 0 to {MAX_NUMBER}"
+            )
 
 
 def _problems(found: Iterable[Finding]) -> list[Finding]:

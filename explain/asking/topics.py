@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 
-from common.kafka.admin.client import AdminClient
-from common.kafka.admin.configs import Resource, ResourceType, describe_all
+from common.kafka.admin.configs import ConfigEntry, Resource, ResourceType, describe_all
 from common.kafka.admin.leaders import (
     EARLIEST,
     LATEST,
@@ -31,6 +31,8 @@ from explain.facts import Cluster, Partition, Topic
 
 MIN_ISR = "min.insync.replicas"
 SIMILAR = 3
+TOPICS_AT_ONCE = 500
+"""In a question for settings, so that each is answered soon."""
 
 
 def similar_to(name: str, known: Collection[str]) -> tuple[str, ...]:
@@ -109,14 +111,22 @@ def plain_topics(questions: Questions, described: Collection[TopicDescription]) 
 def _settings(
     questions: Questions, names: Collection[str], wanted_names: Collection[str] | None = None
 ) -> Mapping[str, dict[str, str]]:
-    def ask(client: AdminClient) -> dict[str, dict[str, str]]:
-        wanted = [Resource(ResourceType.TOPIC, name) for name in names]
-        return {
-            resource.name: {one.name: one.value for one in entries if one.value is not None}
-            for resource, entries in describe_all(client, wanted, names=wanted_names).items()
-        }
-
-    return questions.ask("the settings of the topics", ask, {}) if names else {}
+    found: dict[str, dict[str, str]] = {}
+    listed = list(names)
+    for start in range(0, len(listed), TOPICS_AT_ONCE):
+        wanted = [
+            Resource(ResourceType.TOPIC, name) for name in listed[start : start + TOPICS_AT_ONCE]
+        ]
+        entries: Mapping[Resource, list[ConfigEntry]] = questions.ask(
+            "the settings of the topics",
+            partial(describe_all, resources=wanted, names=wanted_names),
+            {},
+        )
+        for resource, settings in entries.items():
+            found[resource.name] = {
+                one.name: one.value for one in settings if one.value is not None
+            }
+    return found
 
 
 def _partition(

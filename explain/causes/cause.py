@@ -24,17 +24,6 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A cause that holds: what is the case, what to do (perhaps nothing), and the figures."""
-
-    code: str
-    severity: Severity
-    sentence: str
-    advice: str
-    figures: Figures
-
-
-@dataclass(frozen=True, slots=True)
 class Cause(Generic[Facts]):
     """One row. `find` yields the figures of each place where the cause holds."""
 
@@ -43,6 +32,34 @@ class Cause(Generic[Facts]):
     find: Callable[[Facts], Iterable[Figures]]
     sentence: str
     advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause that holds, and its figures. It is put into words when it is read."""
+
+    cause: Cause[Any]
+    figures: Figures
+
+    @property
+    def code(self) -> str:
+        """The name of the cause."""
+        return self.cause.code
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return self.cause.severity
+
+    @property
+    def sentence(self) -> str:
+        """What is the case."""
+        return sentence(self.cause.sentence, self.figures)
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty for nothing."""
+        return sentence(self.cause.advice, self.figures)
 
 
 def problem(
@@ -68,14 +85,4 @@ def fact(
 
 def findings(table: Sequence[Cause[Facts]], facts: Facts) -> list[Finding]:
     """Return the findings of a table, in its order."""
-    return [
-        Finding(
-            cause.code,
-            cause.severity,
-            sentence(cause.sentence, figures),
-            sentence(cause.advice, figures),
-            figures,
-        )
-        for cause in table
-        for figures in cause.find(facts)
-    ]
+    return [Finding(cause, figures) for cause in table for figures in cause.find(facts)]

@@ -63,6 +63,37 @@ def test_what_is_not_known_is_said() -> None:
     assert "nothing is wrong" not in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "orders", "0:9999999999999999999"],
+        ["topic", "o" * 40_000],
+        ["group", "\ud800"],
+        ["producer", "99999999999999999999"],
+        ["producer", "1", "--epoch", "99999999999999999999"],
+        ["transaction", "t" * 40_000],
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_what_the_protocol_cannot_carry_is_an_error(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main(["--bootstrap-server", "127.0.0.1:1", *words])
+    except SystemExit as ended:
+        status = ended.code
+    assert status in (1, 2)
+    said = capsys.readouterr().err
+    assert "is no number from 0" in said or "name is text" in said or "no UTF-8" in said
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x"])
+def test_no_time_is_an_error(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--bootstrap-server", "127.0.0.1:1", "--timeout", seconds])
+    assert "is no number of seconds" in capsys.readouterr().err
+
+
 def test_no_broker_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--bootstrap-server", "127.0.0.1:1", "--timeout", "0.2", "group", "fraud"])
     assert status == 1
