@@ -1,0 +1,99 @@
+"""The files for Java, Go and TypeScript in millstream/testing/clients, with a client of each."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.lib.java import JAVA, QUICK_JAVA_OPTIONS, fetched_libs, java
+from tests.lib.side_by_side import BUILD, one_at_a_time
+
+INTEROP = Path(__file__).parents[1]
+FILES = Path(__file__).parents[3] / "millstream" / "testing" / "clients"
+SECONDS = 180
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(2 * SECONDS)]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> dict[str, str]:
+    """Return the environment in which `millstream` is that of this checkout."""
+    script = tmp_path / "millstream"
+    root = FILES.parents[2]
+    script.write_text(f'#!/bin/sh\ncd "{root}" && exec "{sys.executable}" -m millstream "$@"\n')
+    script.chmod(0o755)
+    return {**os.environ, "MILLSTREAM": str(script)}
+
+
+def run(*command: str | Path, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
+
+
+def needed(*programs: str) -> None:
+    for each in programs:
+        if shutil.which(each) is None:
+            pytest.skip(f"{each} is not installed")
+
+
+def test_java(tmp_path: Path, program: dict[str, str]) -> None:
+    libs = fetched_libs("junit", "junit-platform-console-standalone-*.jar")
+    sources = [FILES / "java" / "MillstreamBroker.java", JAVA / "MillstreamBrokerTest.java"]
+    quick = [f"-J{option}" for option in QUICK_JAVA_OPTIONS.split()]
+    options = ["-Xlint:all", "-Werror", "-cp", f"{libs}/*", "-d", str(tmp_path / "classes")]
+    run("javac", *quick, *options, *sources, folder=tmp_path)
+    launcher = "org.junit.platform.console.ConsoleLauncher"
+    words = ["execute", "--select-class", "MillstreamBrokerTest", "--fail-if-no-tests"]
+    command = [*java(libs, classes=tmp_path / "classes"), launcher, *words]
+    run(*command, folder=tmp_path, environment=program)
+
+
+def test_go(tmp_path: Path, program: dict[str, str]) -> None:
+    needed("go")
+    shutil.copytree(INTEROP / "go", tmp_path / "go")
+    shutil.copytree(FILES / "go", tmp_path / "go" / "millstream")
+    run("go", "vet", "./...", folder=tmp_path / "go")
+    run("go", "run", ".", folder=tmp_path / "go", environment=program)
+
+
+def test_typescript(tmp_path: Path, program: dict[str, str]) -> None:
+    needed("node", "npm")
+    shutil.copytree(_node_modules(), tmp_path / "ts", symlinks=True)
+    shutil.copy(FILES / "typescript" / "millstream.ts", tmp_path / "ts")
+    shutil.copy(INTEROP / "typescript" / "main.ts", tmp_path / "ts")
+    options = ["--strict", "--noUncheckedIndexedAccess", "--module", "nodenext"]
+    compiler = tmp_path / "ts" / "node_modules" / "typescript" / "bin" / "tsc"
+    target = ["--target", "es2022", "--skipLibCheck"]
+    run("node", compiler, *options, *target, "main.ts", folder=tmp_path / "ts")
+    run("node", "main.js", folder=tmp_path / "ts", environment=program)
+
+
+def _node_modules() -> Path:
+    """Return a folder with the packages of package.json; skip the test if they cannot be had."""
+    wanted = INTEROP / "typescript" / "package.json"
+    folder = BUILD / f"typescript-{sha256(wanted.read_bytes()).hexdigest()[:16]}"
+    with one_at_a_time("typescript"):
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            shutil.copy(wanted, part)
+            command = ["npm", "install", "--no-package-lock", "--ignore-scripts", "--silent"]
+            done = subprocess.run(command, cwd=part, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"npm has no packages: {done.stderr[-500:]}")
+            part.rename(folder)
+    return folder
