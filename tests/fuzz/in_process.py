@@ -155,7 +155,7 @@ class InProcessNode:
         ours.setblocking(False)
         theirs.setblocking(False)
         accepting = self._listeners[listener]
-        connection = accepting._acceptor.connect(theirs, "127.0.0.1")
+        connection = accepting.acceptor.connect(theirs, "127.0.0.1")
         accepting._counts.add(accepting._name, connection.peer.host)
         accepting._add(connection)
         first = before(listener, frame)
