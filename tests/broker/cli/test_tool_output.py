@@ -44,8 +44,8 @@ def described(**changes: object) -> PartitionDescription:
 def test_a_topic() -> None:
     topic = TopicDescription("t", ID, False, [described(), described(partition=1)])
     settings = [
-        ConfigEntry("a", "1", ConfigSource.DYNAMIC_TOPIC_CONFIG, False, []),
-        ConfigEntry("b", "x,y", ConfigSource.STATIC_BROKER_CONFIG, False, []),
+        ConfigEntry("a", "1", ConfigSource.DYNAMIC_TOPIC_CONFIG, False, [], False),
+        ConfigEntry("b", "x,y", ConfigSource.STATIC_BROKER_CONFIG, False, [], False),
     ]
     assert topic_text(topic, 2, settings) == (
         "Topic: t\tTopicId: AAECAwQFBgcICQoLDA0ODw\tPartitionCount: 2\tReplicationFactor: 2\t"
@@ -102,11 +102,11 @@ def test_a_setting() -> None:
         (ConfigSource.DYNAMIC_BROKER_CONFIG, "a", "1"),
         (ConfigSource.DEFAULT_CONFIG, "a", None),
     ]
-    entry = ConfigEntry("a", "1", ConfigSource.DYNAMIC_BROKER_CONFIG, False, synonyms)
+    entry = ConfigEntry("a", "1", ConfigSource.DYNAMIC_BROKER_CONFIG, False, synonyms, False)
     assert entry_text(entry) == (
         "  a=1 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:a=1, DEFAULT_CONFIG:a=null}"
     )
-    secret = ConfigEntry("p", None, ConfigSource.STATIC_BROKER_CONFIG, True, [])
+    secret = ConfigEntry("p", None, ConfigSource.STATIC_BROKER_CONFIG, True, [], False)
     assert entry_text(secret) == "  p=null sensitive=true synonyms={}"
     assert heading("brokers", "", describe_all=False) == (
         "Default configs for brokers in the cluster are:"
