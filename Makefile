@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := broker common connect console demo explain lag mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
+SOURCES := backup broker common connect console demo explain lag mirror millstream rest_proxy schemas services spark_analytics stack streams tests bench
 SEEDS ?= 1000
 SEED ?= 1
 BASE ?= main

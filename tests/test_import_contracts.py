@@ -59,6 +59,7 @@ BREACHES = {
     ),
     "The core of Kafka's clients": ("common/kafka/client/exchange.py", "import asyncio"),
     "How far groups are behind": ("lag/monitor.py", "import lag.asking"),
+    "What a backup consists of": ("backup/records.py", "import backup.folder"),
     "What an explanation says": ("explain/causes/record.py", "import explain.asking.records"),
     "What users import": ("millstream/testing/topics.py", "import common.kafka.topics"),
     "The broker shares its pages": (

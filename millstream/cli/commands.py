@@ -70,8 +70,13 @@ STACK_COMMANDS = {
     "start": "start that part again",
     "down": "stop it",
 }
-# command -> (module whose `main` runs in this process, what it does)
+# command -> (module whose `main`, or the named function, runs in this process, what it does)
 OWN_COMMANDS = {
+    "backup": (
+        "backup.command:backup",
+        "write the topics, groups and rules of a cluster into a folder, while it runs",
+    ),
+    "restore": ("backup.command:restore", "write a backup into another cluster"),
     "certificates": (
         "millstream.cli.certificates",
         "make a certificate authority for tests, and certificates",
@@ -100,7 +105,9 @@ GROUPS = {
         for name, (_, _, what) in PROGRAMS.items()
         if name not in TOOLS and name not in _OF_THE_PIPELINE
     },
-    "Any cluster": {name: OWN_COMMANDS[name][1] for name in ("explain", "lag")},
+    "Any cluster": {
+        name: OWN_COMMANDS[name][1] for name in ("explain", "lag", "backup", "restore")
+    },
     "Kafka's tools, on any cluster": TOOLS,
     "The order pipeline": {
         **{name: OWN_COMMANDS[name][1] for name in ("demo", "lab", "load", "rights")},
@@ -155,9 +162,9 @@ def become(module: str, *arguments: str) -> NoReturn:
 
 def _run_here(name: str, arguments: list[str]) -> int:
     """Run a command whose module is loaded only now: most of them need it not."""
-    module = "stack.command" if name in STACK_COMMANDS else OWN_COMMANDS[name][0]
-    function = name if name in STACK_COMMANDS else "main"
-    run: Callable[[list[str]], int] = getattr(import_module(module), function)
+    place = f"stack.command:{name}" if name in STACK_COMMANDS else OWN_COMMANDS[name][0]
+    module, _, function = place.partition(":")
+    run: Callable[[list[str]], int] = getattr(import_module(module), function or "main")
     return run(arguments)
 
 

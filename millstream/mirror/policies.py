@@ -1,7 +1,7 @@
 """How mirrored topics are called, and what a name says about where its topic comes from.
 
 The default policy puts the source's alias in front: `orders` of cluster `primary` is
-`primary.orders` elsewhere, and `backup.primary.orders` one cluster further. So every name tells its
+`primary.orders` elsewhere, and `branch.primary.orders` one cluster further. So every name tells its
 way, and a topic that has been in a cluster never comes back to it. The identity policy keeps names:
 then nothing tells where a topic comes from, and cycles have to be kept out by whoever says what is
 mirrored. Heartbeats carry the aliases with both.

@@ -35,6 +35,8 @@ SLIPS = {
     "start": ("--nmae=x", "--name"),
     "explain": ("--jsno", "--json"),
     "lag": ("--wtach", "--watch"),
+    "backup": ("--topcs=a", "--topics"),
+    "restore": ("--topcs=a", "--topics"),
     "explain topic": ("--record-bites=1", "--record-bytes"),
     "explain group": ("--secons=1", "--seconds"),
     "explain producer": ("--epich=1", "--epoch"),

@@ -34,11 +34,14 @@ def fetch_replicas(
     max_wait_ms: int,
     partition_max_bytes: int,
     as_consumer: bool = False,
+    once: bool = False,
 ) -> dict[TopicPartition, PartitionData]:
     """Fetch from one broker's own replicas, leaders or followers.
 
-    With `as_consumer` fetch committed records from the leader.
+    With `as_consumer` fetch committed records from the leader; with `once` try it once, within
+    `AdminClient.retry`.
     """
+    supports = client.supports_once if once else client.supports
     replica_id = CONSUMER_REPLICA_ID if as_consumer else DEBUGGING_REPLICA_ID
     wanted: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, offset in offsets.items():
@@ -59,11 +62,12 @@ def fetch_replicas(
             for name, partitions in wanted.items()
         ],
     )
-    if client.supports(ApiKey.FETCH, FIRST_VERSION_WITH_REPLICA_STATE, broker_id):
+    if supports(ApiKey.FETCH, FIRST_VERSION_WITH_REPLICA_STATE, broker_id):
         request.replica_state = ReplicaState(replica_id=replica_id)
     else:
         request.replica_id = replica_id
-    answer = client.ask(request, FetchResponse, broker_id)
+    ask = client.ask_once if once else client.ask
+    answer = ask(request, FetchResponse, broker_id)
     raise_for(answer.error_code)
     names = {topic_id: name for name, topic_id in topic_ids.items()}
     return {
