@@ -45,7 +45,7 @@ BREACHES = {
         "connect/converters/json_text.py",
         "import asyncio",
     ),
-    "The console decodes, hides": ("console/records/merging.py", "import asyncio"),
+    "The console's records": ("console/records/merging.py", "import asyncio"),
     "The REST proxy's formats and rules": ("rest_proxy/consumers/state.py", "import asyncio"),
     "What the mirror decides is pure": ("mirror/flow.py", "import confluent_kafka"),
     "What a connector's author imports": ("millstream/connect/plugins.py", "import connect"),
