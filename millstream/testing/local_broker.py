@@ -14,6 +14,7 @@ from millstream.testing.looking import Looks
 from millstream.testing.node_process import NodeProcess, settings_text
 from millstream.testing.requests import Requests
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
+from millstream.testing.situations import Situations
 from millstream.testing.topics import create_topic
 
 # Defaults for tests that differ from Kafka's.
@@ -119,6 +120,11 @@ class LocalBroker(Looks, Block):
     def clock(self) -> BrokerClock:
         """The broker's time, which a test can move: `clock.advance(hours=2)`."""
         return self._started().clock
+
+    @property
+    def situations(self) -> Situations:
+        """A coordinator that moves, a fenced producer, ...: each in one line."""
+        return Situations(self.faults, self.clock, self.client_settings)
 
     # --- actions ---
 

@@ -33,6 +33,7 @@ from millstream.testing.looking import Looks
 from millstream.testing.node_process import BrokerFailedError, NodeProcess, settings_text
 from millstream.testing.requests import Requests
 from millstream.testing.security import NOBODY, USER, Client, LocalSecurity, Security
+from millstream.testing.situations import Situations
 from millstream.testing.topics import create_topic
 
 REPLICATION_LISTENER = "REPLICATION"
@@ -98,6 +99,8 @@ class LocalCluster(Looks, Block):
         """The time of clients, at all nodes that run."""
         self.requests = Requests(self._controls)
         """The calls that clients have made, at all running brokers."""
+        self.situations = Situations(self.faults, self.clock, self.client_settings)
+        """A coordinator that moves, a fenced producer, ...: each in one line."""
 
     def _controls(self) -> list[BrokerControl]:
         assert self._is_testing, "the cluster was made with is_testing=False"
