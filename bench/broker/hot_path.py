@@ -209,7 +209,8 @@ def _connection_of(ours: socket.socket) -> Any:
     peer = ours.getsockname()
     for found in gc.get_objects():
         if type(found).__name__ == "Connection":
-            accepted = found.socket
+            # Other trees that this one is measured beside call it `socket`.
+            accepted = getattr(found, "socket", None) or found._socket
             if accepted.getpeername() == peer:
                 return found
     raise LookupError(f"no connection of {peer}")
