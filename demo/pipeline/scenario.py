@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,8 @@ from typing import NamedTuple
 import aiohttp
 
 from common.credentials.access import VARIABLE, KafkaAccess, kafka_access
-from demo.pipeline.analytics import PROGRAMS, Analytics, start_analytics, why_not
+from common.process.tasks import spawn
+from demo.pipeline.analytics import PROGRAMS, Analytics, has_java, start_analytics, why_not
 from demo.pipeline.brokers import NODE_IDS, start_brokers
 from demo.pipeline.connect import (
     Places,
@@ -25,6 +27,7 @@ from demo.pipeline.connect import (
     why_no_worker,
 )
 from demo.pipeline.display import Display
+from demo.pipeline.installing import install
 from demo.pipeline.invoices import read_scenery
 from demo.pipeline.mirror import PROGRAMS as MIRROR_PROGRAMS
 from demo.pipeline.mirror import Mirror, start_mirror
@@ -66,6 +69,8 @@ class Addresses:
     security: DemoSecurity | None
     urls: dict[str, str]
     analytics: Analytics | None
+    start_later: Callable[[], Awaitable[Analytics]] | None
+    """Starts the analytics, if their packages are being installed."""
     mirror: Mirror | None
     connectors: Places | None
 
@@ -76,13 +81,51 @@ async def run_demo(options: Options, display: Display) -> int:
     display.say(f"{len(scenery.orders)} orders, {len(scenery.catalogue)} products")
     data_folder = options.folder.absolute() / f"data-{time.strftime('%Y%m%d-%H%M%S')}"
     children = Children(options.folder / "logs")
+    installing = _begin_to_install(options, display)
     try:
         connectors = _prepare_connectors(options, display, scenery)
-        addresses = await _start(options, display, children, connectors, data_folder)
-        return await _while_children_live(children, _perform(options, display, scenery, addresses))
+        is_later = installing is not None
+        addresses = await _start(
+            options, display, children, connectors, data_folder, is_later=is_later
+        )
+        async with asyncio.TaskGroup() as group:
+            # The death of a child ends the demo with an error.
+            watching = group.create_task(children.watch())
+            analytics = group.create_task(_wait_for_analytics(display, addresses, installing))
+            exit_code = await _perform(options, display, scenery, addresses, analytics)
+            watching.cancel()
+        return exit_code
     finally:
+        if installing is not None:
+            installing.cancel()
+            await asyncio.wait([installing])
         await children.stop()
         shutil.rmtree(data_folder, ignore_errors=True)
+
+
+def _begin_to_install(options: Options, display: Display) -> asyncio.Task[bool] | None:
+    """Begin to install what Spark and the streams need; None if nothing is to be installed."""
+    if options.lite or not options.install_command or not has_java() or why_not() is None:
+        return None
+    display.say("Spark, streams and the dashboard come later: their packages are being installed")
+    return spawn(install(options.install_command, options.folder.absolute(), display.say))
+
+
+async def _wait_for_analytics(
+    display: Display, addresses: Addresses, installing: asyncio.Task[bool] | None
+) -> Analytics | None:
+    """Return the analytics, which are started when their packages have come; None without."""
+    if installing is None or addresses.start_later is None or not await installing:
+        return addresses.analytics
+    if (lacking := why_not()) is not None:
+        display.say(f"without Spark, streams and dashboard: {lacking}")
+        return None
+    started_at = time.monotonic()
+    display.say("starting Spark, streams and the dashboard")
+    analytics = await addresses.start_later()
+    display.say(f"they are ready after {time.monotonic() - started_at:.1f} s")
+    display.show_urls(analytics.urls)
+    return analytics
 
 
 def _load_scenery(options: Options) -> Scenery:
@@ -98,11 +141,13 @@ async def _start(
     children: Children,
     connectors: Places | None,
     data_folder: Path,
+    *,
+    is_later: bool,
 ) -> Addresses:
     started_at = time.monotonic()
     ports = _assign_ports(options.ports)
     lacking = None if options.lite else why_not()
-    is_whole = not options.lite and lacking is None
+    is_whole = is_later or (not options.lite and lacking is None)
     pages = {} if options.bootstrap else _broker_pages(ports)
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
     # With access rules it would need rights of its own for everything that it shows.
@@ -138,11 +183,12 @@ async def _start(
         asked += ["--connect", pages["connect"]] if "connect" in pages else []
         await children.start("console", "console", *asked, is_revived=True)
     analytics = None
-    if is_whole:
+    begin = partial(start_analytics, children, [*where, *topics], data_folder, ports.analytics)
+    if is_whole and not is_later:
         display.say("starting Spark, streams and the dashboard")
-        analytics = await start_analytics(children, [*where, *topics], data_folder, ports.analytics)
+        analytics = await begin()
         urls |= analytics.urls
-    elif lacking is not None:
+    elif not is_later and lacking is not None:
         display.say(f"without Spark, streams and dashboard: {lacking}")
     mirror = None
     if options.mirror:
@@ -150,7 +196,8 @@ async def _start(
         mirror = await start_mirror(children, source, data_folder, ports.mirror)
         urls |= mirror.urls
     display.say(f"all ready after {time.monotonic() - started_at:.1f} s")
-    return Addresses(kafka, security, urls, analytics, mirror, connectors)
+    later = begin if is_later else None
+    return Addresses(kafka, security, urls, analytics, later, mirror, connectors)
 
 
 async def _start_kafka(
@@ -258,17 +305,12 @@ def _links(
     return {"MILLSTREAM_NEIGHBOURS": text, "KAFKA_HTTP_NEIGHBOURS": text}
 
 
-async def _while_children_live(children: Children, performing: Awaitable[int]) -> int:
-    """Run the scenario; the death of a child ends it with an error."""
-    async with asyncio.TaskGroup() as group:
-        watching = group.create_task(children.watch())
-        exit_code = await performing
-        watching.cancel()
-    return exit_code
-
-
 async def _perform(
-    options: Options, display: Display, scenery: Scenery, addresses: Addresses
+    options: Options,
+    display: Display,
+    scenery: Scenery,
+    addresses: Addresses,
+    analytics: Awaitable[Analytics | None],
 ) -> int:
     run = Run()
     connector = aiohttp.TCPConnector(limit=0)
@@ -295,10 +337,6 @@ async def _perform(
             display.say("waiting for the mirror to catch up")
             report["mirror"] = await addresses.mirror.wait_until_level(session)
         write_report(report, options.folder / "report.json")
-        if addresses.analytics is not None and options.once:
-            display.say("waiting for the dashboard to catch up")
-            await addresses.analytics.wait_until_caught_up(session, len(run.accepted))
-            await addresses.analytics.write_answers(session, options.folder)
     faults = find_faults(run)
     urls = {"kafka": addresses.kafka.bootstrap_servers, **addresses.urls}
     if addresses.connectors is not None:
@@ -311,6 +349,10 @@ async def _perform(
     for fault in faults:
         display.say(f"WRONG: {fault}")
     if options.once:
+        if (shown := await analytics) is not None:
+            display.say("waiting for the dashboard to catch up")
+            await shown.wait_until_caught_up(len(run.accepted), options.folder)
+            display.say(f"the dashboard shows all {len(run.accepted)} orders")
         return 1 if faults else 0
     display.say(
         f"more orders: {_own_command()} load --orders-url {addresses.urls['orders']} "
@@ -372,7 +414,7 @@ async def _send_with_progress(
     total = len(scenery.orders)
     with display.progress(total) as update:
         async with asyncio.TaskGroup() as group:
-            showing = group.create_task(_show_progress(sender, run, update))
+            showing = group.create_task(_show_progress(display, sender, run, update))
             await sender.send_all(
                 scenery.orders,
                 run,
@@ -383,7 +425,12 @@ async def _send_with_progress(
         update(total)
 
 
-async def _show_progress(sender: Sender, run: Run, update: Callable[[int], None]) -> None:
+async def _show_progress(
+    display: Display, sender: Sender, run: Run, update: Callable[[int], None]
+) -> None:
+    first: str | None = None
     while True:
         update(sender.judged_count + run.refused_count)
+        if first is None and (first := sender.first_validated(run)) is not None:
+            display.say(f"the first order is validated: {first}")
         await asyncio.sleep(_PROGRESS_SECONDS)

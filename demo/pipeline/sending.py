@@ -102,6 +102,14 @@ class Sender:
             for _ in range(in_flight):
                 group.create_task(work())
 
+    def first_validated(self, run: Run) -> str | None:
+        """Return the address of an order that is validated; None while there is none."""
+        for outcome in run.accepted:
+            assert outcome.order_id is not None
+            if self._observer.seen(outcome.order_id).state == "VALIDATED":
+                return f"{self._url}/{outcome.order_id}"
+        return None
+
     async def _send(self, order: DemoOrder, outcome: Outcome) -> None:
         outcome.begun_at = time.monotonic()
         await self._post(order, outcome)

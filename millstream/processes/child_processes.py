@@ -299,6 +299,8 @@ class Children:
         """Returns the variables of one child, by its name."""
         self._log_folder = log_folder
         self._levels: list[list[Child]] = [[]]
+        self._ready: list[Child] = []
+        self._has_more = asyncio.Event()
 
     def begin_level(self) -> None:
         """Begin a level: children that are started later depend on those started before."""
@@ -324,14 +326,26 @@ class Children:
         child = Child(name, log_file, environment=environment, **options)
         self._levels[-1].append(child)
         await child.start(module, *arguments, ready_seconds=ready_seconds)
+        self._ready.append(child)
+        self._has_more.set()
         return child
 
     async def watch(self) -> None:
-        """Raise ChildDiedError as soon as a child ends for good."""
-        children = [child for level in self._levels for child in level]
-        watching = [asyncio.ensure_future(child.watch()) for child in children]
+        """Raise ChildDiedError as soon as a child ends for good, also one that is started later."""
+        watching: list[asyncio.Future[Any]] = []
         try:
-            await asyncio.gather(*watching)
+            while True:
+                self._has_more.clear()
+                new = self._ready[len(watching) :]
+                watching += (asyncio.ensure_future(child.watch()) for child in new)
+                more: asyncio.Future[Any] = asyncio.ensure_future(self._has_more.wait())
+                try:
+                    await asyncio.wait([more, *watching], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    more.cancel()
+                for task in watching:
+                    if task.done():
+                        task.result()
         finally:
             for task in watching:
                 task.cancel()

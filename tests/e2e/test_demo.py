@@ -291,6 +291,32 @@ def values_of(servers: str, topic: str) -> list[list[bytes | None]]:
     return [values for _, values in sorted(found.items())]
 
 
+def without_packages(folder: Path, install_command: str, **more: str) -> dict[str, str]:
+    """Return the environment of a demo that finds no Faust before the file `come` is there."""
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(f"""
+import importlib.util, os
+find = importlib.util.find_spec
+def find_spec(name, package=None):
+    hides = name == "faust" and not os.path.exists({str(folder / "come")!r})
+    return None if hides else find(name, package)
+importlib.util.find_spec = find_spec
+""")
+    told = environment(LITE="", INSTALL_COMMAND=install_command, ONCE="1", **more)
+    return {**told, "PYTHONPATH": os.pathsep.join([str(hidden), told["PYTHONPATH"]])}
+
+
+def test_the_pipeline_goes_on_if_spark_cannot_be_installed(tmp_path: Path) -> None:
+    command = shlex.join(["bash", "-c", "echo 'ERROR: No route to host'; exit 1"])
+    told = without_packages(tmp_path, command, COUNT="20", JAVA_HOME="/somewhere")
+    process, report = run_demo(tmp_path, **told)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "cannot be installed: No route to host" in process.stdout
+    assert "the first order is " in process.stdout
+    assert_is_whole(report, 20)
+
+
 def test_orders_that_cannot_be_read_end_the_demo_with_a_word(tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text("a,b\n1,2\n")
     process, _ = run_demo(tmp_path, ONCE="1", ORDERS="wrong.csv")

@@ -15,12 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
 from playwright.sync_api import Page, expect
 
 from demo.pipeline.analytics import Analytics
 from tests.e2e.oracle import expect as expected_report
-from tests.e2e.test_demo import DATA, environment, needs_data, untimed
+from tests.e2e.test_demo import (
+    DATA,
+    environment,
+    needs_data,
+    run_demo,
+    untimed,
+    without_packages,
+)
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
 from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below
@@ -109,14 +115,9 @@ def test_a_month_is_right_to_the_penny_though_brokers_services_and_spark_were_ki
 def write_answers(dashboard_url: str, accepted: int, folder: Path) -> None:
     """Write what the dashboard says of the month, as the demo does when it is told to end."""
 
-    async def write() -> None:
-        analytics = Analytics({"dashboard": dashboard_url})
-        async with ClientSession() as session:
-            await analytics.wait_until_caught_up(session, accepted)
-            await analytics.write_answers(session, folder)
-
+    analytics = Analytics({"dashboard": dashboard_url})
     with ThreadPoolExecutor() as pool:  # This thread has the browser's loop.
-        pool.submit(asyncio.run, write()).result()
+        pool.submit(asyncio.run, analytics.wait_until_caught_up(accepted, folder)).result()
 
 
 def place_one_more(output: str) -> None:
@@ -148,3 +149,23 @@ def break_it_and_watch(demo: subprocess.Popen[str], page: Page) -> None:
     signal_all(demo, "java", signal.SIGKILL)
     wait_for("stale")
     wait_for("live")
+
+
+def test_spark_and_the_dashboard_join_a_pipeline_when_they_have_been_installed(
+    tmp_path: Path,
+) -> None:
+    told = without_packages(tmp_path, f"touch {tmp_path / 'come'}", COUNT="30")
+    process, report = run_demo(tmp_path, **told)
+    assert process.returncode == 0, process.stdout + process.stderr
+    accepted = report["accepted"]
+    said = [
+        "all ready after",
+        "the first order is",
+        "POST to final state, p99",
+        f"the dashboard shows all {accepted} orders",
+    ]
+    places = [process.stdout.find(text) for text in said]
+    assert -1 not in places, process.stdout
+    assert places == sorted(places), process.stdout
+    summary = json.loads((tmp_path / "build" / "demo" / "summary.json").read_text())
+    assert summary["orders"] == accepted

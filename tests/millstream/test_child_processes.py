@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from millstream.processes import child_processes
-from millstream.processes.child_processes import Child, ChildDiedError
+from millstream.processes.child_processes import Child, ChildDiedError, Children
 from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow
@@ -117,3 +117,28 @@ def test_one_that_serves_before_it_dies_is_started_again_however_often(
 
     while_watched(mortal, act)
     assert len(mortal.pids()) == 10
+
+
+def test_the_death_of_a_child_that_is_started_while_they_are_watched_is_seen(
+    tmp_path: Path,
+) -> None:
+    def mortal(number: int) -> tuple[str, ...]:
+        (tmp_path / f"gate-{number}").touch()
+        return (str(tmp_path / f"lives-{number}"), str(tmp_path / f"gate-{number}"))
+
+    async def run() -> None:
+        children = Children(tmp_path / "logs")
+        try:
+            await children.start("first", "tests.lib.mortal_program", *mortal(1))
+            watching = asyncio.ensure_future(children.watch())
+            await asyncio.wait([watching], timeout=0)
+            late = await children.start("late", "tests.lib.mortal_program", *mortal(2))
+            assert late.pid is not None
+            os.kill(late.pid, signal.SIGKILL)
+            async with asyncio.timeout(60):
+                with pytest.raises(ChildDiedError, match="late ended with status -9"):
+                    await watching
+        finally:
+            await children.stop()
+
+    asyncio.run(run())
