@@ -1,12 +1,13 @@
 """Speaks to the control of a broker that was started with `--testing`, by HTTP."""
 
+import base64
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
 
 SECONDS: Final = 10.0
 """The time that one request may take."""
@@ -29,9 +30,13 @@ class BrokerControl:
     """
 
     def __init__(self, url: Callable[[], str]) -> None:
-        """`url` returns the address of the node's pages; it raises if the node does not run."""
+        """`url` returns the address of the node's pages; it raises if the node does not run.
+
+        With `http://user:password@...` each request has the password.
+        """
         self._url_of_node = url
         self._url: str | None = None
+        self._headers: dict[str, str] = {}
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         self.run = 1
         self.ahead_ms = 0
@@ -49,10 +54,12 @@ class BrokerControl:
     ) -> Any:
         """Make one request and return the value of the answer; raise ControlError."""
         if self._url is None:
-            self._url = self._url_of_node()
+            self._url, self._headers = _address(self._url_of_node())
         parameters = "?" + urlencode(query) if query else ""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path + parameters, data, method=method)
+        request = urllib.request.Request(
+            self._url + path + parameters, data, self._headers, method=method
+        )
         try:
             with self._opener.open(request, timeout=seconds) as answer:
                 content = answer.read()
@@ -87,6 +94,16 @@ class BrokerControl:
                     self._ended[self.run, rule["id"]] = rule
         self.run += 1
         self._url = None
+
+
+def _address(url: str) -> tuple[str, dict[str, str]]:
+    """Return the address without user and password, and the headers for them."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, {}
+    told = base64.b64encode(unquote(user).encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {told}"}
 
 
 def _detail(error: urllib.error.HTTPError) -> str:

@@ -155,9 +155,11 @@ def test_a_user_of_kafka_container_changes_the_import(containers: Containers) ->
     # The image is there since `containers` has built it.
     with MillstreamContainer().with_kraft() as kafka:
         servers = {"bootstrap.servers": kafka.get_bootstrap_server(), "log_level": 0}
+        rule = kafka.control.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER").times(2)
         producer = Producer(servers)
         producer.produce("greetings", b"hello")
         assert producer.flush(30) == 0
+        assert rule.hits == 2
         consumer = Consumer({**servers, "group.id": "readers", "auto.offset.reset": "earliest"})
         consumer.subscribe(["greetings"])
         record = consumer.poll(30)

@@ -1,10 +1,11 @@
 """The files for Java, Go and TypeScript in millstream/testing/clients, with a client of each."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,14 +21,41 @@ SECONDS = 180
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(2 * SECONDS)]
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> dict[str, str]:
-    """Return the environment in which `millstream` is that of this checkout."""
-    script = tmp_path / "millstream"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Return the environment in which `millstream` is that of this checkout.
+
+    CONTROL_URL is the address of a broker that asks for a password.
+    """
+    folder = tmp_path_factory.mktemp("program")
+    script = folder / "millstream"
     root = FILES.parents[2]
     script.write_text(f'#!/bin/sh\ncd "{root}" && exec "{sys.executable}" -m millstream "$@"\n')
     script.chmod(0o755)
-    return {**os.environ, "MILLSTREAM": str(script)}
+    (folder / "users").write_text("test=pass\n")
+    http = folder / "http.properties"
+    http.write_text(f"authentication.method=BASIC\nauthentication.users.file={folder / 'users'}\n")
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "http.config": str(http),
+        "log.dirs": str(folder / "data"),
+    }
+    words = [word for each in settings.items() for word in ("--override", "=".join(each))]
+    command = [script, "broker", "start", "--testing", *words]
+    log = folder / "log"
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said) as protected,
+    ):
+        try:
+            assert protected.stdout is not None
+            assert b"ready" in protected.stdout.readline()
+            found = re.search(r"metrics on http://(\S+)", log.read_text())
+            assert found is not None
+            url = f"http://test:pass@{found[1]}"
+            yield {**os.environ, "MILLSTREAM": str(script), "CONTROL_URL": url}
+        finally:
+            protected.terminate()
 
 
 def run(*command: str | Path, folder: Path, environment: Mapping[str, str] | None = None) -> None:

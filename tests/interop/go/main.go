@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"log"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,10 @@ func produce(broker *millstream.Broker) int64 {
 }
 
 func main() {
+	asked, err := millstream.Connect(os.Getenv("CONTROL_URL")).Requests(nil)
+	must(err)
+	check(len(asked) == 0, "the password is told")
+
 	broker, err := millstream.Start(map[string]string{"num.partitions": "1"})
 	must(err)
 	defer func() { must(broker.Close()) }()

@@ -51,6 +51,11 @@ class MillstreamBrokerTest {
     }
 
     @Test
+    void thePasswordIsTold() {
+        assertEquals(List.of(), new MillstreamBroker(System.getenv("CONTROL_URL")).requests(Map.of()));
+    }
+
+    @Test
     void aRuleWithoutAHitFailsItsTest() {
         broker.blackHole("nobody \u00e9").always();
         var error = assertThrows(AssertionError.class, () -> broker.clear(false));

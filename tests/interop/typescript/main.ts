@@ -20,6 +20,8 @@ async function produce(broker: Broker): Promise<string | undefined> {
   }
 }
 
+assert.deepEqual(await new Broker(process.env["CONTROL_URL"] ?? "").requests(), []);
+
 const broker = await Broker.start({ "num.partitions": "1" });
 try {
   await broker.snapshot();

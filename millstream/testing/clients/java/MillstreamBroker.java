@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -66,7 +67,7 @@ public final class MillstreamBroker
         this(Map.of());
     }
 
-    /** A broker that runs with {@code --testing}; its metrics are served at this address. */
+    /** A broker that runs with {@code --testing}; its metrics are served at this address, with {@code user:password@} if it asks. */
     public MillstreamBroker(String url) {
         this(Map.of());
         this.url = url.replaceAll("/+$", "");
@@ -376,7 +377,13 @@ public final class MillstreamBroker
 
     private Object call(String method, String path, Object body) {
         var content = body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(Json.text(body));
-        var request = HttpRequest.newBuilder(URI.create(url + path)).method(method, content).timeout(ANSWER).build();
+        var address = URI.create(url + path);
+        var builder = HttpRequest.newBuilder(address).method(method, content).timeout(ANSWER);
+        if (address.getUserInfo() != null) {
+            var user = address.getUserInfo().getBytes(StandardCharsets.UTF_8);
+            builder.header("Authorization", "Basic " + Base64.getEncoder().encodeToString(user));
+        }
+        var request = builder.build();
         try {
             var answer = http.send(request, HttpResponse.BodyHandlers.ofString());
             if (answer.statusCode() >= 400) {

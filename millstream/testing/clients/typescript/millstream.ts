@@ -116,13 +116,16 @@ export class Broker {
   /** The address for clients, as host:port; "" for a broker that somebody else started. */
   bootstrapServers = "";
   private url: string;
+  private headers: Record<string, string> = {};
   private rules: Rule[] = [];
   private process: ChildProcess | null = null;
   private folder = "";
 
-  /** `url` is the address of the broker's metrics. */
+  /** `url` is the address of the broker's metrics, with `user:password@` if it asks for one. */
   constructor(url: string) {
-    this.url = url.replace(/\/+$/, "");
+    const [, scheme, user, host] = /^(\w+:\/\/)(?:(.*)@)?(.*?)\/*$/.exec(url) ?? ["", "", undefined, ""];
+    this.url = `${scheme}${host}`;
+    if (user !== undefined) this.headers["Authorization"] = `Basic ${btoa(decodeURIComponent(user))}`;
   }
 
   /** Start a broker with Kafka's settings, and return when it is ready. */
@@ -280,7 +283,7 @@ export class Broker {
   /** One request to the control; throws with what the broker refused. */
   async call<Answer>(method: string, path: string, body?: object): Promise<Answer> {
     const content = body === undefined ? null : JSON.stringify(body);
-    const answer = await fetch(this.url + path, { method, body: content });
+    const answer = await fetch(this.url + path, { method, body: content, headers: this.headers });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${path}: ${text}`);
     return (text ? JSON.parse(text) : undefined) as Answer;
