@@ -22,7 +22,8 @@ DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
 MADE_BY_READERS = ("services/greetings/", "build/", "_task.py", "millstream/programs")
 """What a reader is told to make, what a run makes, the end of many names, and a wheel's folder."""
 NOT_MODULES = re.compile(
-    r"broker\.(?:heartbeat|session|rack|id)\b.*|connect\.(?:meta|name|type|index)\b.*"
+    r"broker\.(?:heartbeat|session|rack|id)\b.*|connect\.(?:meta|name|type|index|protocol)\b.*"
+    r"|streams\.(?:assignment|heartbeat|initial|num|session)\b.*"
     r"|schemas\.(?:cache|enable)\b.*|millstream\.(?:authorizer|connectors)"
 )
 """Settings, and the attributes of records, that begin like a program's name; an entry point."""

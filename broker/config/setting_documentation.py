@@ -1,4 +1,7 @@
-"""The documentation of each broker setting in one sentence, for DescribeConfigs (KIP-569).
+"""The documentation of each setting in one sentence, for DescribeConfigs (KIP-569).
+
+The settings are those of brokers, and those of groups and of subscriptions to clients' metrics that
+no broker has. Topics have theirs in `broker.log.topic_settings`.
 
 A row is a name and its sentence. The module is imported with the first such request.
 """
@@ -122,6 +125,7 @@ http.listener The address of the health pages and metrics over HTTP; empty turns
 http.neighbours Servers that the page at / links to: name=http://..., with commas between.
 initial.broker.registration.timeout.ms The time that a starting broker tries to register with the controller.
 inter.broker.listener.name The listener between brokers.
+interval.ms The time between two sets of metrics that a client pushes.
 kafka.metrics.polling.interval.secs The interval of the metrics reporters below.
 kafka.metrics.reporters Classes that report the older metrics.
 leader.imbalance.check.interval.seconds The interval of the check for preferred leader elections.
@@ -167,6 +171,7 @@ log.roll.jitter.ms The largest random time in milliseconds by which a segment is
 log.roll.ms The age in milliseconds at which a segment is rolled.
 log.segment.bytes The size at which a segment is rolled.
 log.segment.delete.delay.ms The time that a deleted file stays on disk, for present readers.
+match The clients that push, as name=pattern with commas between; empty is all of them.
 max.connection.creation.rate The number of connections per second that are accepted.
 max.connections The number of client connections that may be open.
 max.connections.per.ip The number of connections that one address may have open.
@@ -183,6 +188,7 @@ metadata.max.idle.interval.ms The interval at which an idle quorum writes an emp
 metadata.max.retention.bytes The size of the metadata log and its snapshots above which old ones are deleted.
 metadata.max.retention.ms The age at which segments and snapshots of the metadata log are deleted.
 metric.reporters Classes that report metrics.
+metrics The beginnings of the names of the metrics that a client pushes; empty is none.
 metrics.num.samples The number of samples that a metric is computed from.
 metrics.recording.level The level of detail of metrics.
 metrics.sample.window.ms The time that one sample of a metric lasts.
@@ -302,6 +308,7 @@ sasl.server.callback.handler.class The class that checks the credentials of SASL
 sasl.server.max.receive.size The largest message before a client has authenticated.
 security.inter.broker.protocol The security protocol between brokers, if inter.broker.listener.name is not set.
 security.providers Classes that add security algorithms.
+share.auto.offset.reset The place where a share group begins: latest, earliest, or by_duration:PT1H, an hour back.
 share.coordinator.append.linger.ms The time that the share coordinator gathers records before it writes them.
 share.coordinator.cached.buffer.max.bytes The largest buffer the share coordinator keeps for its next write.
 share.coordinator.cold.partition.snapshot.interval.ms The interval at which unchanged share state is written again.
@@ -316,6 +323,8 @@ share.coordinator.state.topic.segment.bytes The size at which a segment of the s
 share.coordinator.threads The number of threads that the share coordinator has.
 share.coordinator.write.timeout.ms The time that a write of the share coordinator waits for its replicas.
 share.fetch.purgatory.purge.interval.requests The number of requests after which completed share fetches are removed.
+share.isolation.level Whether a share group also reads records of transactions that are not committed.
+share.renew.acknowledge.enable Whether a member of a share group may renew the lock of a record.
 socket.connection.setup.timeout.max.ms The longest timeout of opening a connection, after failures.
 socket.connection.setup.timeout.ms The first timeout of opening a connection.
 socket.listen.backlog.size The number of connections that may wait to be accepted.
