@@ -36,6 +36,7 @@ OTHER_FILES = {
     "README.md": ["tests/interop/programs/test_documented_commands.py"],
     "docs/cluster.md": ["tests/interop/programs/test_documented_commands.py"],
     "docs/labs/*.md": ["tests/demo/labs/test_labs.py"],
+    "docs/runbooks/*.md": ["tests/demo/labs/test_labs.py"],
     "*.md": [],
     ".ci/*": [],
     ".gitignore": [],

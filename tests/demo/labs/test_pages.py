@@ -1,5 +1,7 @@
 """How a lab's page is read, and held against what its commands print."""
 
+from pathlib import Path
+
 import pytest
 
 from demo.labs.pages import (
@@ -14,6 +16,7 @@ from demo.labs.pages import (
     parse,
 )
 
+RUNBOOKS = Path(__file__).parents[3] / "docs/runbooks"
 PAGE = """# A lab
 
 Some text.
@@ -96,7 +99,7 @@ def test_a_command_that_is_to_fail_must_fail(status: int) -> None:
     assert works.is_met_by("what\n", status) != bool(status)
 
 
-def test_the_index_names_every_page() -> None:
-    folder = folder_of_pages()
+@pytest.mark.parametrize("folder", [folder_of_pages(), RUNBOOKS])
+def test_the_index_names_every_page(folder: Path) -> None:
     pages = {path.stem for path in folder.glob("*.md")} - {"index"}
     assert set(page_names(folder)) == pages
