@@ -18,14 +18,18 @@ from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.faults import Chosen, Faults, Rule
 from millstream.testing.topics import ADMIN_SETTINGS, TIMEOUT_SECONDS, create_topic
 
-SESSION_MINUTES: Final = 31
-"""More than the longest session of `group.max.session.timeout.ms`, half an hour."""
+SESSION_SECONDS: Final = 60.0
+"""More than the 45 seconds that clients and groups have by default.
+
+It is no more than that: an empty group without offsets is deleted some minutes later, which is
+another situation, and ends a consumer of librdkafka."""
 TRANSACTION_MINUTES: Final = 16
 """More than the longest transaction of `transaction.max.timeout.ms`, a quarter of an hour."""
 TOKEN_DAYS: Final = 8
 """More than the longest life of `delegation.token.max.lifetime.ms`, a week."""
 
 LEAVE_GROUP: Final = 13
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 COORDINATED: Final = (
     "ConsumerGroupHeartbeat",
     "Heartbeat",
@@ -67,8 +71,9 @@ class Situations:
         """The coordinator removes the members, all or those of a client; return how many.
 
         Each learns it from its next heartbeat, and has lost its partitions. Raise ValueError if the
-        broker's listener has security: LeaveGroup is sent in clear.
+        broker's listener has security: the members leave by requests in clear text.
         """
+        from confluent_kafka import ConsumerGroupType
         from confluent_kafka.admin import AdminClient
 
         settings = self._client_settings()
@@ -78,12 +83,17 @@ class Situations:
         found = admin.describe_consumer_groups([group])[group].result(TIMEOUT_SECONDS)
         members = [each for each in found.members if client_id in (None, each.client_id)]
         for each in members:
-            _leave((found.coordinator.host, found.coordinator.port), group, each.member_id)
+            address = (found.coordinator.host, found.coordinator.port)
+            is_classic = found.type is not ConsumerGroupType.CONSUMER
+            _leave(address, group, each.member_id, is_classic=is_classic)
         return len(members)
 
-    def sessions_expire(self) -> None:
-        """All members of all groups are thrown out at once: the clock moves by half an hour."""
-        self._clock.advance(minutes=SESSION_MINUTES)
+    def sessions_expire(self, *, seconds: float = SESSION_SECONDS) -> None:
+        """All members of all groups are thrown out at once, whose sessions are not longer.
+
+        The clock moves by so many seconds.
+        """
+        self._clock.advance(seconds=seconds)
 
     # --- producers ---
 
@@ -140,13 +150,23 @@ class Situations:
         return self._faults.throttle(api, ms=ms, **chosen).once()
 
 
-def _leave(address: tuple[str, int], group: str, member_id: str) -> None:
-    """Send LeaveGroup for a member, in version 1; raise RuntimeError if it is refused."""
-    named = [struct.pack(">h", len(each)) + each for each in (group.encode(), member_id.encode())]
-    request = struct.pack(">hhih", LEAVE_GROUP, 1, 0, -1) + b"".join(named)
+def _leave(address: tuple[str, int], group: str, member_id: str, *, is_classic: bool) -> None:
+    """Send a request of a member that leaves, in its lowest version.
+
+    Raise RuntimeError if it is refused.
+    """
+    texts = (group.encode(), member_id.encode())
+    if is_classic:  # LeaveGroup: two texts with their lengths.
+        named = b"".join(struct.pack(">h", len(each)) + each for each in texts)
+        request = struct.pack(">hhih", LEAVE_GROUP, 1, 0, -1) + named
+    else:  # An epoch of -1 says that it leaves; the other fields are null.
+        named = b"".join(bytes([len(each) + 1]) + each for each in texts)
+        header = struct.pack(">hhihb", CONSUMER_GROUP_HEARTBEAT, 0, 0, -1, 0)
+        request = header + named + struct.pack(">ibbibbbb", -1, 0, 0, -1, 0, 0, 0, 0)
     with socket.create_connection(address, TIMEOUT_SECONDS) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as answer:
-            _, _, _, error = struct.unpack(">iiih", answer.read(14))
+            tags = 0 if is_classic else 1
+            error = struct.unpack(f">ii{tags}xih", answer.read(14 + tags))[-1]
     if error:
         raise RuntimeError(f"the coordinator refuses to remove {member_id}: error {error}")

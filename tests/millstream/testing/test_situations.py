@@ -51,7 +51,6 @@ class Member:
                 "group.id": "fraud",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "heartbeat.interval.ms": 200,
                 "log_level": 0,
                 **settings,
             }
@@ -73,9 +72,18 @@ class Member:
                 self.values.append(message.value())
 
 
+@pytest.fixture(params=["classic", "consumer"])
+def any_member(broker: LocalBroker, request: pytest.FixtureRequest) -> Iterator[Member]:
+    """A member of a group of each protocol."""
+    quick = {"heartbeat.interval.ms": 200} if request.param == "classic" else {}
+    made = Member(broker, **{"group.protocol": request.param, **quick})
+    yield made
+    made.consumer.close()
+
+
 @pytest.fixture
 def member(broker: LocalBroker) -> Iterator[Member]:
-    made = Member(broker)
+    made = Member(broker, **{"heartbeat.interval.ms": 200})
     yield made
     made.consumer.close()
 
@@ -89,13 +97,13 @@ def transactional(broker: LocalBroker) -> Producer:
     return sender
 
 
-def test_a_coordinator_moves(broker: LocalBroker, member: Member) -> None:
+def test_a_coordinator_moves(broker: LocalBroker, any_member: Member) -> None:
     broker.requests.clear()
     broker.situations.coordinator_moves(group="fraud")
     broker.requests.wait_count(1, WAIT, api="FindCoordinator", group="fraud")
-    committed = member.consumer.commit(asynchronous=False)
+    committed = any_member.consumer.commit(asynchronous=False)
     assert [(each.offset, each.error) for each in committed or []] == [(1, None)]
-    assert member.told == ["assigned"]
+    assert any_member.told == ["assigned"]
 
 
 def test_a_rebalance(broker: LocalBroker, member: Member) -> None:
@@ -104,15 +112,15 @@ def test_a_rebalance(broker: LocalBroker, member: Member) -> None:
     assert rule.hits == 1
 
 
-def test_a_member_is_thrown_out(broker: LocalBroker, member: Member) -> None:
+def test_a_member_is_thrown_out(broker: LocalBroker, any_member: Member) -> None:
     assert broker.situations.member_thrown_out(group="fraud", client_id="somebody") == 0
     assert broker.situations.member_thrown_out(group="fraud") == 1
-    member.poll_until(lambda: member.told == ["assigned", "lost", "assigned"])
+    any_member.poll_until(lambda: any_member.told == ["assigned", "lost", "assigned"])
 
 
-def test_sessions_expire(broker: LocalBroker, member: Member) -> None:
+def test_sessions_expire(broker: LocalBroker, any_member: Member) -> None:
     broker.situations.sessions_expire()
-    member.poll_until(lambda: member.told == ["assigned", "lost", "assigned"])
+    any_member.poll_until(lambda: any_member.told == ["assigned", "lost", "assigned"])
 
 
 def test_a_producer_is_fenced(broker: LocalBroker) -> None:
