@@ -210,7 +210,7 @@ def _connection_of(ours: socket.socket) -> Any:
     for found in gc.get_objects():
         if type(found).__name__ == "Connection":
             # Other trees that this one is measured beside call it `socket`.
-            accepted = getattr(found, "socket", None) or found._socket  # noqa: SLF001 - as below
+            accepted = getattr(found, "socket", None) or found._socket  # noqa: SLF001 - it has no public name
             if accepted.getpeername() == peer:
                 return found
     raise LookupError(f"no connection of {peer}")
