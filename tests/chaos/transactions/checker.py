@@ -96,6 +96,13 @@ def _check_read(at: int, read: Accounts, known: Mapping[int, Transfer]) -> Itera
                 )
             elif transfer.outcome is Outcome.FAIL:
                 yield Anomaly("aborted-read", key, half.number, f"read {at}: it was aborted")
+        offsets = Counter(half.offset for half in halves)
+        again = sorted(offset for offset, count in offsets.items() if count > 1)
+        if again:
+            # The log has one record at an offset: the consumer went back and read on from there.
+            text = f"read {at}: {len(again)} offsets came again, up to {again[-1]}"
+            yield Anomaly("read-again", key, again[0], text)
+            counts = Counter(half.number for half in set(halves))
         for number, count in counts.items():
             if count > 1:
                 yield Anomaly("duplicate-half", key, number, f"read {at}: {count} times")

@@ -73,6 +73,10 @@ def test_reads_of_whole_transfers_are_good(reads):
             [{0: [Half(0, 1, -5), Half(1, 1, -5)], 1: [Half(0, 1, 5)]}],
             ["duplicate-half", "money"],
         ),
+        (
+            [{0: [Half(0, 1, -5), Half(0, 1, -5)], 1: [Half(0, 1, 5)]}],
+            ["read-again", "money"],
+        ),
         ([{0: [Half(0, 1, -6)], 1: [Half(0, 1, 5)]}], ["unknown-half", "money"]),
         ([{0: [Half(0, 8, -5)]}, WHOLE], ["unknown-half", "inconsistent-read", "money"]),
         # The other half is missing, although records after it were read.
