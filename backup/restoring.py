@@ -54,6 +54,8 @@ _MAY_PASS: Final = LEADER_MOVED | {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
+_NOT_YET: Final = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT})
+"""What Apache Kafka answers while it gets its first producer ids from the controller."""
 _IS_THERE: Final = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
@@ -91,21 +93,23 @@ class Restoring:
         for topic in self._topics:
             self._tell(f"checking the files of {topic.name}")
             self._backup.check(topic)
-        producer = self._client.ask(
-            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0),
-            InitProducerIdResponse,
-        )
-        raise_for(producer.error_code)
+        producer = self._client.retry("a producer's id", self._producer, _NOT_YET)
         for topic in self._topics:
             self._create(topic, wanted[topic.name], MEANWHILE)
             for partition in range(len(topic.partitions)):
-                self._write(topic, partition, (producer.producer_id, producer.producer_epoch))
+                self._write(topic, partition, producer)
             settings = _settings(topic, wanted)
             resource = Resource(ResourceType.TOPIC, topic.name)
             alter(self._client, {resource: {**dict.fromkeys(MEANWHILE), **settings}})
         self._commit()
         if is_whole:
             self._rules()
+
+    def _producer(self) -> tuple[int, int]:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        answer = self._client.ask_once(request, InitProducerIdResponse)
+        raise_for(answer.error_code)
+        return answer.producer_id, answer.producer_epoch
 
     def _create(
         self,

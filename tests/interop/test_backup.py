@@ -1,5 +1,6 @@
 """A backup of a broker under load, restored into another one."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from common.kafka.admin.quotas import alter_quotas, describe_quotas
 from common.kafka.admin.settings import AdminSettings
 from common.kafka.admin.topics import create_topic, find_topics
 from millstream.testing import LocalBroker
+from millstream.testing.apache_kafka import ApacheBroker
+from tests.lib.apache_kafka import kafka_libs
 
 pytestmark = pytest.mark.interop
 
@@ -34,7 +37,9 @@ def target() -> Iterator[LocalBroker]:
         yield broker
 
 
-def rows(broker: LocalBroker, topic: str, partition: int, begin: int = 0) -> list[Row]:
+def rows(
+    broker: LocalBroker | ApacheBroker, topic: str, partition: int, begin: int = 0
+) -> list[Row]:
     """Return the committed records of a partition, from an offset on."""
     consumer = Consumer(
         {
@@ -109,7 +114,9 @@ def transactions(broker: LocalBroker, topic: str, is_over: Callable[[int], bool]
         number += 1
 
 
-def run(command: Callable[[list[str]], int], broker: LocalBroker, *arguments: object) -> int:
+def run(
+    command: Callable[[list[str]], int], broker: LocalBroker | ApacheBroker, *arguments: object
+) -> int:
     at = ["--bootstrap-server", broker.bootstrap_servers]
     return command([*at, *map(str, arguments)])
 
@@ -183,3 +190,24 @@ def test_a_damaged_file_is_refused_by_name_and_nothing_is_created(
     assert rows(target, "prices", 0) == rows(source, "prices", 0)
     assert run(restore, target, folder) == 1
     assert "prices" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_apache_kafka_takes_a_backup_of_every_codec(
+    source: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_KAFKA_LIBS", kafka_libs())
+    source.create_topic("codecs", 1)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        producer = Producer(
+            {"bootstrap.servers": source.bootstrap_servers, "compression.type": codec}
+        )
+        for number in range(100):
+            producer.produce("codecs", f"{codec}-{number}" * 9, timestamp=OLD_MS + number)
+        producer.flush()
+    assert run(backup, source, "--topics", "codecs", tmp_path / "ours") == 0
+    with ApacheBroker() as apache:
+        assert run(restore, apache, tmp_path / "ours") == 0
+        assert rows(apache, "codecs", 0) == rows(source, "codecs", 0)
+        assert run(backup, apache, tmp_path / "theirs") == 0
+    manifest = json.loads((tmp_path / "theirs/manifest.json").read_text())
+    assert [each["records"] for each in manifest["topics"][0]["partitions"]] == [500]
