@@ -132,6 +132,8 @@ def _run(
             run(client, options)
     except ClientSettingsError as error:
         parser.error(str(error))
+    except BrokenPipeError:
+        raise  # The command ends as every one does whose reader has gone.
     except (FolderError, KafkaError, ConnectionFailed, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -50,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
             return _run(client, access, options)
     except (ClientSettingsError, CheckpointError) as error:
         parser.error(str(error))
+    except BrokenPipeError:
+        raise  # The command ends as every one does whose reader has gone.
     except (KafkaError, ConnectionFailed, OSError) as error:
         print(f"millstream lag: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -92,13 +92,23 @@ def test_ctrl_c_ends_a_command_that_still_loads(
     assert done.stderr == ""
 
 
+def has_opened(pid: int, name: str) -> bool:
+    """Tell whether a process has a file open; files that it closes meanwhile are none."""
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            if os.readlink(each).endswith(name):
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
 def test_ctrl_c_ends_up_while_another_up_starts_the_stack(tmp_path: Path) -> None:
     folder = stack_folder(tmp_path)
     with (folder / "up.lock").open("a+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = start_up(tmp_path)
-        opened = Path(f"/proc/{process.pid}/fd")
-        until(lambda: any(os.readlink(each).endswith("up.lock") for each in opened.iterdir()))
+        until(lambda: has_opened(process.pid, "up.lock"))
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=15)
     assert (process.returncode, errors) == (130, "")

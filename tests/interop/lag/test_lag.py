@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
+from common.process.ending import NOBODY_READS
 from millstream.launch import program_environment
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, running_node
@@ -170,6 +171,20 @@ def test_markers_are_no_lag_and_groups_without_members_are_shown(broker: Served)
 def test_groups_and_topics_are_chosen(broker: Served) -> None:
     assert [row[0] for row in table(broker, "--group", "do.*")[1:]] == ["done", "orders", "orders"]
     assert len(table(broker, "--topic", "other")) == 3
+
+
+def test_a_reader_that_has_gone_ends_it_without_a_word(broker: Served) -> None:
+    with subprocess.Popen(
+        command(broker),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=program_environment(),
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == ("", NOBODY_READS)
 
 
 def test_the_server_has_the_names_of_the_exporter(broker: Served) -> None:

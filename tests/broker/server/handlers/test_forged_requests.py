@@ -193,7 +193,7 @@ def test_another_hosts_session_is_not_found_and_goes_on(
     node: InProcessNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_id = open_session(node)
-    acceptor = node._listeners[BROKER]._acceptor
+    acceptor = node._listeners[BROKER].acceptor
     connect = acceptor.connect
     with monkeypatch.context() as patched:
         patched.setattr(acceptor, "connect", lambda taken, host: connect(taken, "10.0.0.9"))
