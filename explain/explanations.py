@@ -84,7 +84,7 @@ def explanation(
 
 
 def _shortened(found: Iterable[Finding]) -> list[Finding]:
-    """Keep the first findings of each cause, and say how many more there are."""
+    """Return the first findings of each cause, and one that counts the others."""
     counts: Counter[str] = Counter()
     kept = []
     for one in found:

@@ -48,7 +48,7 @@ class GroupLag(NamedTuple):
 
 
 class Monitor:
-    """Owns what earlier looks have found; what is no longer in a cluster is forgotten."""
+    """Owns the results of earlier looks; groups and topics that have been deleted are dropped."""
 
     def __init__(self) -> None:
         self.look: Look | None = None

@@ -4,8 +4,8 @@ A program that keeps many records for a short time has a garbage collector that 
 are freed by their reference counts. About ten thousand of them wait for the brokers'
 answers, or lie in a service's store, each of several objects. With Python's thresholds the
 collector visits every one three times before it is freed: a sixth of a mirror's time, a tenth of
-what an order costs the orders service. So it runs only when many more objects exist, and never
-visits what was loaded before the work began.
+what an order costs the orders service. So the collector runs only after many more allocations,
+and never visits objects that were loaded before the work began.
 """
 
 import gc
@@ -38,7 +38,7 @@ def announce(name: str, url: str) -> None:
 
 
 _NEW_OBJECTS: Final = 50_000
-"""After so many more a collection comes: with cycles in all of them, some megabytes."""
+"""How many new objects start a collection; if all of them were in cycles, some megabytes."""
 
 
 def collect_seldom() -> None:

@@ -1,7 +1,7 @@
 """The records that arrive in a topic, read once for all who watch it.
 
-One loop reads a topic as long as somebody watches. Each viewer has a queue of a limited length: for
-one who is slow the oldest rows are dropped, and it is told how many. Nobody waits for anybody.
+One loop reads a topic as long as somebody watches. Each viewer has a queue of a limited length. A
+slow viewer loses the oldest rows and gets their number, so no viewer waits for another.
 """
 
 import asyncio

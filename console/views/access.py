@@ -1,4 +1,4 @@
-"""Who may do what: access rules, the question "may Bob write to orders?", users, quotas.
+"""The views of access rules, users and quotas, with the question "may Bob write to orders?".
 
 The question is answered by the rules of the cluster, as Kafka's own authorizer decides (KIP-801).
 What the brokers' files say, super users for instance, is not known here.

@@ -23,7 +23,6 @@ class FaultyStorage(RealStorage):
 
     def __init__(self, rule_for: RuleFor) -> None:
         super().__init__(is_durable=False)
-        super().__init__(is_durable=False)
         self._rule_for = rule_for
 
     def open(self, path: str, *, create: bool = False) -> File:
@@ -69,6 +68,7 @@ class _FaultyFile:
         if rule is None:
             return
         if rule.disk is DiskFailure.SLOW:
+            # A slow disk holds the whole loop up: the log writes on it.
             time.sleep(rule.ms / 1_000)
         elif rule.disk is not None:
             number = _NUMBERS[rule.disk]

@@ -127,7 +127,7 @@ def test_a_delay_is_seen_in_the_duration(broker: LocalBroker) -> None:
     assert send(producer(broker)) is None
     (call,) = broker.requests.list(api="Produce")
     assert call.duration_ms is not None
-    assert call.duration_ms >= 300
+    assert call.duration_ms >= 299  # The loop's timers have whole milliseconds.
 
 
 def test_a_black_hole_swallows_one_client_only(broker: LocalBroker) -> None:
