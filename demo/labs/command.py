@@ -65,10 +65,11 @@ def _list(pages: dict[str, Page], console: Console) -> None:
     width = max(map(len, [*pages, *WALKS]))
     console.print("Labs, ten minutes each: millstream lab NAME")
     for name, page in pages.items():
-        console.print(f"  {name:{width}}  {page.title:60} {standing(name, page)}".rstrip())
+        line = f"  {name:{width}}  {page.title:60} {standing(name, page)}".rstrip()
+        console.print(line, markup=False, soft_wrap=True)
     console.print("\nWalks, which run by themselves: millstream lab NAME")
     for name, what in WALKS.items():
-        console.print(f"  {name:{width}}  {what}")
+        console.print(f"  {name:{width}}  {what}", markup=False, soft_wrap=True)
 
 
 def _do_lab(name: str, page: Page) -> int:

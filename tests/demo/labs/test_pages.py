@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.labs.command import main
 from demo.labs.pages import (
     Command,
     File,
@@ -103,3 +104,16 @@ def test_a_command_that_is_to_fail_must_fail(status: int) -> None:
 def test_the_index_names_every_page(folder: Path) -> None:
     pages = {path.stem for path in folder.glob("*.md")} - {"index"}
     assert set(page_names(folder)) == pages
+
+
+def test_each_lab_of_the_list_is_one_line_also_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in page_names(folder_of_pages()):
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
+        title = parse((folder_of_pages() / f"{name}.md").read_text(encoding="utf-8")).title
+        assert line.endswith(title)
