@@ -209,8 +209,8 @@ def _connection_of(ours: socket.socket) -> Any:
     peer = ours.getsockname()
     for found in gc.get_objects():
         if type(found).__name__ == "Connection":
-            # Other trees that this one is measured beside call it `socket`.
-            accepted = getattr(found, "socket", None) or found._socket  # noqa: SLF001 - it has no public name
+            # An older tree that this one is measured beside calls it `_socket`.
+            accepted = found.socket if hasattr(found, "socket") else found._socket  # noqa: SLF001
             if accepted.getpeername() == peer:
                 return found
     raise LookupError(f"no connection of {peer}")

@@ -190,10 +190,9 @@ class AuthenticatingSink:
         try:
             answer = self._session.authenticate(token)
         except AuthenticationFailed as failed:
+            # A frame that is only a token has no answer that could refuse it.
             nothing: list[Part] = []
-            return self._refused(
-                connection, nothing, str(failed)
-            )  # There is no answer that says it.
+            return self._refused(connection, nothing, str(failed))
         if not self._session.takes_bare_tokens:
             connection.min_frame_bytes = MIN_FRAME_BYTES
         self._note(connection)
