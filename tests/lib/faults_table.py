@@ -113,15 +113,23 @@ class Bench:
         self._broker.create_topic(topic)
         return topic
 
+    @contextmanager
+    def _armed(self, row: Row, topic: str) -> Iterator[None]:
+        """Arm the fault; raise TimeoutError if nothing has met it at the end."""
+        try:
+            rule = row.arm(self._broker.faults, topic)
+            yield
+            rule.wait_hit()
+        finally:  # The next cell has none of it.
+            self._broker.faults.clear(allow_unused=True)
+
     def produced(self, row: Row, client: str, *, is_idempotent: bool) -> str:
         """Return the cell of a producer: what its program saw, and what was written."""
         broker, topic = self._broker, self._new_topic()
-        rule = row.arm(broker.faults, topic)
-        error = self._clients[client].produce(
-            broker.bootstrap_servers, topic, is_idempotent=is_idempotent
-        )
-        rule.wait_hit()
-        broker.faults.clear()
+        with self._armed(row, topic):
+            error = self._clients[client].produce(
+                broker.bootstrap_servers, topic, is_idempotent=is_idempotent
+            )
         count = len(broker.records(topic))
         if not error:
             return {1: "written once", 2: "written twice"}.get(count, f"written {count} times")
@@ -131,10 +139,8 @@ class Bench:
         """Return the cell of a consumer: what its program saw."""
         broker, topic = self._broker, self._new_topic()
         assert not ConfluentKafka().produce(broker.bootstrap_servers, topic, is_idempotent=True)
-        rule = row.arm(broker.faults, topic)
-        seen = self._clients[client].consume(broker.bootstrap_servers, topic, topic)
-        rule.wait_hit()
-        broker.faults.clear()
+        with self._armed(row, topic):
+            seen = self._clients[client].consume(broker.bootstrap_servers, topic, topic)
         if not seen.error:
             return "read" if seen.has_record else "not read"
         return f"`{seen.error}`, {'then read' if seen.has_record else 'not read'}"

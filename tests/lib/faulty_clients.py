@@ -1,11 +1,13 @@
 """What the program of a user sees of a fault, with each stock client: an error, or the record.
 
 The clients have their own defaults, except short timeouts: a request is given up after 1.5 s, a
-record after 6 s. The client id of a producer is the name of its topic.
+record after 6 s. The client id of a producer is the name of its topic. A consumer reads until it
+has the record, or for four seconds after its first error.
 """
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,9 +24,11 @@ from tests.lib.java import JAVA, java_program
 
 REQUEST_MS = 1_500
 RECORD_MS = 6_000
-READ_SECONDS = 15.0
-PROCESS_SECONDS = 60.0
-"""kafka-python tries for 30 s to reach a first broker."""
+READ_SECONDS = 60.0
+"""A machine may be slow; a program that has met an error gives up sooner."""
+SECONDS_AFTER_AN_ERROR = 4.0
+POLL_SECONDS = 10
+"""A `poll` of 0.2 s that has not returned after this time never will."""
 
 
 class Read(NamedTuple):
@@ -45,6 +49,22 @@ class FaultyClient(Protocol):
     def consume(self, bootstrap: str, topic: str, group: str) -> Read:
         """Read one record as a member of a group."""
         ...
+
+
+class _Reading:
+    """How long a consumer goes on, and the first error that it met."""
+
+    def __init__(self) -> None:
+        self.error = ""
+        self._deadline = time.monotonic() + READ_SECONDS
+
+    def goes_on(self) -> bool:
+        return time.monotonic() < self._deadline
+
+    def fails(self, error: str) -> None:
+        if not self.error:
+            self.error = error
+            self._deadline = time.monotonic() + SECONDS_AFTER_AN_ERROR
 
 
 class ConfluentKafka:
@@ -82,16 +102,15 @@ class ConfluentKafka:
             }
         )
         consumer.subscribe([topic])
-        error = ""
-        deadline = time.monotonic() + READ_SECONDS
+        reading = _Reading()
         try:
-            while time.monotonic() < deadline:
+            while reading.goes_on():
                 message = consumer.poll(0.2)
                 if message is not None and message.error() is None:
-                    return Read(error, has_record=True)
-                if message is not None and not error:
-                    error = str(message.error().name())
-            return Read(error, has_record=False)
+                    return Read(reading.error, has_record=True)
+                if message is not None:
+                    reading.fails(str(message.error().name()))
+            return Read(reading.error, has_record=False)
         finally:
             consumer.close()
 
@@ -121,7 +140,7 @@ class Aiokafka:
 
     def consume(self, bootstrap: str, topic: str, group: str) -> Read:
         async def run() -> Read:
-            error = ""
+            reading = _Reading()
             consumer = aiokafka.AIOKafkaConsumer(
                 topic,
                 bootstrap_servers=bootstrap,
@@ -132,20 +151,19 @@ class Aiokafka:
             )
             try:
                 await consumer.start()
-                deadline = time.monotonic() + READ_SECONDS
-                while time.monotonic() < deadline:
+                while reading.goes_on():
                     try:
                         found = await consumer.getmany(timeout_ms=200)
                     except AiokafkaError as raised:
-                        error = error or type(raised).__name__
+                        reading.fails(type(raised).__name__)
                         continue
                     if found:
-                        return Read(error, has_record=True)
+                        return Read(reading.error, has_record=True)
             except AiokafkaError as raised:  # The start waits for the group.
-                error = type(raised).__name__
+                reading.fails(type(raised).__name__)
             finally:
                 await consumer.stop()
-            return Read(error, has_record=False)
+            return Read(reading.error, has_record=False)
 
         return asyncio.run(run())
 
@@ -158,27 +176,19 @@ class KafkaPython:
     """
 
     def produce(self, bootstrap: str, topic: str, *, is_idempotent: bool) -> str:
-        answer = self._ask("produce", bootstrap, topic, "idempotent" if is_idempotent else "")
-        assert answer is not None, "send() does not return"
-        return answer
+        return self._ask("produce", bootstrap, topic, "idempotent" if is_idempotent else "")
 
     def consume(self, bootstrap: str, topic: str, group: str) -> Read:
-        answer = self._ask("consume", bootstrap, topic, group)
-        if answer is None:
-            return Read("poll() does not return", has_record=False)
-        error, _, has_record = answer.partition("|")
+        error, _, has_record = self._ask("consume", bootstrap, topic, group).partition("|")
         return Read(error, has_record=has_record == "True")
 
     @staticmethod
-    def _ask(*arguments: str) -> str | None:
-        """Return what the process prints; None if it does not end."""
+    def _ask(*arguments: str) -> str:
+        """Return what the process prints."""
         command = [sys.executable, "-W", "ignore", "-m", "tests.lib.faulty_clients", *arguments]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=True, timeout=PROCESS_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return None
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=2 * READ_SECONDS
+        )
         return done.stdout.strip()
 
 
@@ -192,6 +202,7 @@ def _write_with_kafka_python(bootstrap: str, topic: str, idempotent: str) -> str
             request_timeout_ms=REQUEST_MS,
             delivery_timeout_ms=RECORD_MS,
             max_block_ms=RECORD_MS,
+            bootstrap_timeout_ms=RECORD_MS,
         )
         producer.send(topic, b"value", partition=0).get(3 * RECORD_MS / 1_000)
     except KafkaPythonError as error:
@@ -213,20 +224,23 @@ def _read_with_kafka_python(bootstrap: str, topic: str, group: str) -> Read:
         heartbeat_interval_ms=400,
         fetch_max_wait_ms=300,
     )
-    error = ""
-    deadline = time.monotonic() + READ_SECONDS
-    try:
-        while time.monotonic() < deadline:
-            try:
-                found = consumer.poll(timeout_ms=200)
-            except KafkaPythonError as raised:
-                error = error or type(raised).__name__
-                continue
-            if found:
-                return Read(error, has_record=True)
-        return Read(error, has_record=False)
-    finally:
-        consumer.close()
+    reading = _Reading()
+    signal.signal(signal.SIGALRM, _end_without_an_answer)
+    while reading.goes_on():
+        signal.alarm(POLL_SECONDS)
+        try:
+            found = consumer.poll(timeout_ms=200)
+        except KafkaPythonError as raised:
+            reading.fails(type(raised).__name__)
+            continue
+        if found:
+            return Read(reading.error, has_record=True)
+    return Read(reading.error, has_record=False)
+
+
+def _end_without_an_answer(_number: int, _frame: object) -> None:
+    print("poll() does not return|False", flush=True)
+    os._exit(0)
 
 
 class Java:
