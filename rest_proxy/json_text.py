@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
-from common.process.json_text import NotJsonError, check_unicode, finite, refuse_constant
+from common.process.json_text import READER, NotJsonError, check_unicode
 
 _LONGEST_TOKEN: Final = 12
 """Two escapes that are one character: an error this near to its end may be an incomplete text."""
@@ -19,9 +19,6 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 class EndsEarlyError(NotJsonError):
     """The text ends before its JSON does; more of it may arrive."""
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, parse_float=finite)
 
 
 def decode_utf8(data: bytes) -> str:
@@ -55,7 +52,7 @@ def _skip(text: str, at: int) -> int:
 
 def _value(text: str, at: int) -> tuple[Any, int]:
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = READER.raw_decode(text, at)
     except NotJsonError:
         raise
     except json.JSONDecodeError as error:

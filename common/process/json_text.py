@@ -34,7 +34,7 @@ def read_json(
     """
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
-        value = json.loads(text, parse_constant=refuse_constant, parse_float=parse_float or finite)
+        value = (_reader(parse_float) if parse_float else READER).decode(text)
     except NotJsonError:
         raise
     except RecursionError:
@@ -44,6 +44,10 @@ def read_json(
     if not may_have_halves:
         check_unicode(value, text)
     return value
+
+
+def _reader(parse_float: Callable[[str], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(parse_constant=refuse_constant, parse_float=parse_float)
 
 
 def check_unicode(value: Any, text: str, start: int = 0, end: int | None = None) -> None:
@@ -77,3 +81,7 @@ def finite(text: str) -> float:
     if math.isinf(number):
         raise NotJsonError(f"the number {text[:30]} is too large")
     return number
+
+
+READER: Final = _reader(finite)
+"""Reads what is left of a text at a time, too (`raw_decode`); its user checks for Unicode."""

@@ -58,3 +58,9 @@ def test_an_argument_that_is_no_unicode_is_refused_unless_it_is_a_path(
     with pytest.raises(SystemExit):
         parser.parse_args(["--topic", "\udcff"])
     assert "topic: it is no UTF-8" in capsys.readouterr().err
+
+
+def test_no_reader_is_made_for_a_single_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each record of a topic takes longer than to read it."""
+    monkeypatch.setattr(json, "JSONDecoder", None)
+    assert read_json('{"a": 1.5}') == {"a": 1.5}
