@@ -53,6 +53,8 @@ class LocalBroker(Looks, Block):
         self._security: LocalSecurity | None = None
         self._node: NodeProcess | None = None
         self._port = port
+        self.snapshot_count = 0
+        """How many snapshots were made: only the last one is kept."""
 
     def __repr__(self) -> str:
         is_running = self._node is not None and self._node.is_running
@@ -97,6 +99,11 @@ class LocalBroker(Looks, Block):
     def pid(self) -> int:
         """The broker's process id."""
         return self._started().pid
+
+    @property
+    def node(self) -> NodeProcess:
+        """The broker's process."""
+        return self._started()
 
     def log(self) -> str:
         """Return the broker's log messages so far."""
@@ -173,6 +180,7 @@ class LocalBroker(Looks, Block):
         All clients are disconnected, and connect again.
         """
         self._started().snapshot()
+        self.snapshot_count += 1
 
     def restore(self, *, new_port: bool = False) -> None:
         """Bring the broker back to its snapshot; a broker that has ended is started for it.

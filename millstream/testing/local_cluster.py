@@ -80,7 +80,7 @@ class LocalCluster(Looks, Block):
             **replication_settings(brokers),
             **settings_text(settings),
         }
-        self._has_links = has_links
+        self.has_links = has_links
         self._environment = dict(environment or {})
         self._kind, self._users = security, users
         self._security: LocalSecurity | None = None
@@ -335,7 +335,7 @@ class LocalCluster(Looks, Block):
         self._ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._replication_ports = {broker_id: next(ports) for broker_id in self.broker_ids}
         self._controller_ports = {node_id: next(ports) for node_id in self.controller_ids}
-        self._links = Links() if self._has_links else None
+        self._links = Links() if self.has_links else None
         self._dialled_ports = {
             node_id: self._linked(self._links, node_id, port)
             for node_id, port in self._controller_ports.items()

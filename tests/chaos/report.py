@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from millstream.testing.chaos.schedule import Fault
 from tests.chaos.availability import (
     Acknowledgements,
     Gap,
@@ -16,7 +17,6 @@ from tests.chaos.availability import (
 )
 from tests.chaos.checker import Anomaly
 from tests.chaos.history import Key, Kind, Operation, Outcome
-from tests.chaos.schedule import Fault
 
 SHOWN_OF_EACH_RULE = 5
 

@@ -16,6 +16,8 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 
 from millstream.testing import BrokerFailedError, LocalCluster
+from millstream.testing.chaos.breaking import Breaking
+from millstream.testing.chaos.schedule import Fault, expected_keys, possible_faults, shuffled
 from tests.chaos.availability import Window
 from tests.chaos.clients import (
     AiokafkaClient,
@@ -25,12 +27,11 @@ from tests.chaos.clients import (
     Loop,
 )
 from tests.chaos.cluster_view import ClusterView
-from tests.chaos.faults import Faults, build_shim
+from tests.chaos.disk_shim import break_disk, build_shim
 from tests.chaos.history import Kind, Outcome
 from tests.chaos.load import Pulse, Worker
 from tests.chaos.recorder import Outcomes, Recorder
 from tests.chaos.report import Suffered
-from tests.chaos.schedule import Fault, expected_keys, possible_faults, shuffled
 
 TOPIC, PARTITIONS = "chaos", 6
 FIRST_PULSE, FIRST_READER = 100, 200
@@ -118,7 +119,7 @@ class _Run:
         self._source = source
         self._console = console
         self._view = ClusterView(cluster.bootstrap_servers, TOPIC, PARTITIONS)
-        self._faults = Faults(cluster, source, self._wait_until_whole)
+        self._breaking = Breaking(cluster, source, self._wait_until_whole, break_disk=break_disk)
         self._lived = Lived([], [])
 
     def live(self, faults: list[Fault]) -> Lived:
@@ -183,16 +184,16 @@ class _Run:
 
     def _suffer(self, fault: Fault) -> None:
         leader_of = self._view.leaders()
-        victims = self._faults.choose(fault, leader_of)
+        victims = self._breaking.choose(fault, leader_of)
         expected = expected_keys(fault, leader_of, victims, self._options.replication_factor)
         start_ms = self._recorder.now_ms()
         self._console.print(f"{start_ms / 1000:7.1f} s  {fault}: {victims}")
-        self._faults.begin(fault, victims)
+        self._breaking.begin(fault, victims)
         # The duration of the fault, not a wait for a condition.
         threading.Event().wait(fault.hold_ms / 1000)
         window = Window(start_ms, self._recorder.now_ms())
         try:
-            for node_id in self._faults.end(fault, victims):
+            for node_id in self._breaking.end(fault, victims):
                 self._lived.problems.append(f"node {node_id} died in: {fault} of {victims}")
             self._wait_until_whole()
         finally:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from millstream.testing.chaos.schedule import KILL, Fault, Target
 from tests.chaos.__main__ import REPLICATION_FACTOR
 from tests.chaos.availability import Window, acknowledgements
 from tests.chaos.history import Kind, Operation, Outcome, Sent
 from tests.chaos.report import Suffered, missing_kinds, row_of
-from tests.chaos.schedule import KILL, Fault, Target
 
 SEED = datetime.now(UTC).toordinal()
 """A different seed every day; a failure names it."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from millstream.testing import LocalBroker, LocalCluster, LocalRestProxy
-from tests.chaos.faults import DISK_ORDERS, SWITCH, build_shim
-from tests.chaos.schedule import FULL_DISK
+from millstream.testing.chaos.schedule import FULL_DISK
+from tests.chaos.disk_shim import DISK_ORDERS, SWITCH, build_shim
 from tests.lib.rest_calls import JSON, V2, Answer, RestCalls, records_type
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from millstream.testing import LocalCluster
-from tests.chaos.pipeline.breaking import Breaking
+from tests.chaos.pipeline.breaking import PipelineChaos
 from tests.chaos.pipeline.checker import Anomaly, Facts, check
 from tests.chaos.pipeline.facts import VIEWS, collect
 from tests.chaos.pipeline.shop import CUSTOMERS, STOCK, Shop
@@ -69,7 +69,7 @@ def _count(anomalies: list[Anomaly]) -> str:
     return ", ".join(f"{count} x {rule}" for rule, count in counts.items()) or "none"
 
 
-def tell(console: Console, facts: Facts, shop: Shop, breaking: Breaking) -> None:
+def tell(console: Console, facts: Facts, shop: Shop, breaking: PipelineChaos) -> None:
     """Print the faults and the outcome of the orders."""
     console.print(f"suffered: {dict(breaking.counts)}")
     ends = Counter(facts.final().values())
@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> int:
                 victims = ["registry", *SERVICES, *views]
                 shop = Shop(pipeline, parsed.orders, seconds, parsed.seed)
                 source = random.Random(parsed.seed)
-                with Breaking(cluster, pipeline, victims, source, console) as breaking:
+                with PipelineChaos(cluster, pipeline, victims, source, console) as breaking:
                     shop.open()
                     try:
                         breaking.go_on(seconds, lambda: f"{len(shop.placed)} orders")

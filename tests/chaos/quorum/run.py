@@ -19,7 +19,7 @@ from common.kafka.admin.client import AdminClient
 from common.kafka.admin.cluster import describe_metadata_quorum
 from common.kafka.errors import KafkaError
 from millstream.processes.cluster_layout import free_ports, initial_controllers
-from tests.chaos.faults import ENOSPC, SWITCH, build_shim
+from tests.chaos.disk_shim import ENOSPC, SWITCH, build_shim
 from tests.lib.dynamic_quorum import CLUSTER_ID, DynamicQuorum
 from tests.lib.topic_creator import TopicCreator
 

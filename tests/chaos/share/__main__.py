@@ -27,11 +27,11 @@ from rich.console import Console
 from millstream.launch import program_environment
 from millstream.processes.forked_process import ForkedProcess, ForkServer
 from millstream.testing import LocalCluster
-from tests.chaos import schedule
+from millstream.testing.chaos import schedule
+from millstream.testing.chaos.breaking import Breaking
+from millstream.testing.chaos.schedule import Fault, possible_faults, shuffled
 from tests.chaos.cluster_view import ClusterView
-from tests.chaos.faults import Faults
 from tests.chaos.run import settings_of
-from tests.chaos.schedule import Fault, possible_faults, shuffled
 from tests.chaos.share.books import Balance, Place, balance, check, read_book
 
 TOPIC, GROUP = "jobs", "workers"
@@ -71,7 +71,7 @@ class _Run:
         self._bootstrap = cluster.bootstrap_servers
         self._folder, self._record_count = folder, record_count
         self._view = ClusterView(self._bootstrap, TOPIC, PARTITIONS)
-        self._faults = Faults(cluster, source, self._wait_until_whole)
+        self._breaking = Breaking(cluster, source, self._wait_until_whole)
         self._workers: dict[int, ForkedProcess] = {}
         self._numbers = itertools.count()
         self._sent = 0
@@ -154,11 +154,11 @@ class _Run:
                 )
 
     def _suffer(self, fault: Fault) -> None:
-        victims = self._faults.choose(fault, self._view.leaders())
+        victims = self._breaking.choose(fault, self._view.leaders())
         self._console.print(f"{time.strftime('%T')}  {fault}: {victims}")
-        self._faults.begin(fault, victims)
+        self._breaking.begin(fault, victims)
         self._tend(fault.hold_ms / 1000)
-        for node_id in self._faults.end(fault, victims):
+        for node_id in self._breaking.end(fault, victims):
             self.problems.append(f"node {node_id} died in: {fault} of {victims}")
         self._wait_until_whole()
 

@@ -23,12 +23,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 
 from millstream.testing import LocalCluster
-from tests.chaos import schedule
+from millstream.testing.chaos import schedule
+from millstream.testing.chaos.breaking import Breaking
+from millstream.testing.chaos.schedule import Fault, possible_faults, shuffled
 from tests.chaos.checker import Anomaly
 from tests.chaos.cluster_view import ClusterView
-from tests.chaos.faults import Faults
 from tests.chaos.run import settings_of
-from tests.chaos.schedule import Fault, possible_faults, shuffled
 from tests.chaos.transactions.checker import Accounts, Transfer, check_copy, check_transfers
 from tests.chaos.transactions.load import (
     COMMON,
@@ -72,7 +72,7 @@ class _Run:
                 OUTPUTS.items(), (PARTITIONS, 0), strict=True
             )
         ]
-        self._faults = Faults(cluster, source, self._wait_until_whole)
+        self._breaking = Breaking(cluster, source, self._wait_until_whole)
         self._record_count = record_count
         self.problems: list[str] = []
         self.inputs: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
@@ -133,11 +133,11 @@ class _Run:
             copiers.look(self._bootstrap, self._folder)
 
     def _suffer(self, fault: Fault) -> None:
-        victims = self._faults.choose(fault, self._views[1].leaders())
+        victims = self._breaking.choose(fault, self._views[1].leaders())
         self._console.print(f"{time.strftime('%T')}  {fault}: {victims}")
-        self._faults.begin(fault, victims)
+        self._breaking.begin(fault, victims)
         self._tend(fault.hold_ms / 1000)
-        for node_id in self._faults.end(fault, victims):
+        for node_id in self._breaking.end(fault, victims):
             self.problems.append(f"node {node_id} died in: {fault} of {victims}")
         self._wait_until_whole()
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.testing import LocalCluster
-from tests.chaos.faults import EIO, SWITCH, build_shim
+from tests.chaos.disk_shim import EIO, SWITCH, build_shim
 from tests.lib.explained import Explained
 from tests.lib.replicated_load import Load, Partition, are_equal, consumed
 from tests.lib.scraped_metrics import metrics_of

@@ -11,7 +11,7 @@ from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import encode_request
 from common.kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.testing import LocalBroker, LocalCluster
-from tests.chaos.faults import EIO, SWITCH, build_shim
+from tests.chaos.disk_shim import EIO, SWITCH, build_shim
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 

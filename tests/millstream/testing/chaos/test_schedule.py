@@ -3,7 +3,7 @@
 import itertools
 import random
 
-from tests.chaos.schedule import (
+from millstream.testing.chaos.schedule import (
     ALL_FAULTS,
     KILL,
     NEED_A_SHIM,

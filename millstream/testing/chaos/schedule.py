@@ -2,13 +2,15 @@
 
 A fault has a name, a target, and expectations. A fault that leaves no majority has none. Otherwise
 progress is expected: of all partitions if they have replicas elsewhere, and without replication of
-the partitions that the fault does not touch.
+the partitions that the fault does not touch. The target of a fault is some of the nodes, an API
+whose calls it hits, or a program by its name.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 
 class Target(StrEnum):
@@ -25,7 +27,7 @@ class Fault(NamedTuple):
     """One fault, of `hold_ms`; with a majority left no key may lack progress for `limit_ms`."""
 
     name: str
-    target: Target
+    target: str
     leaves_majority: bool
     hold_ms: int
     limit_ms: int
@@ -44,6 +46,53 @@ BRIDGE, RING = "two nodes parted", "ring, one way"
 SLOW_DISK, FAILING_DISK, FULL_DISK = "slow disk", "failing disk", "full disk"
 WIPED_DISK = "wiped disk"
 ROLLING, STORM = "rolling restart", "restart storm"
+CLOSED, LOST, LATE = "connection closed after the work", "answer lost", "answer late"
+
+_Rule = tuple[str, Mapping[str, Any]]
+
+
+def _closed(**chosen: object) -> _Rule:
+    return "close", {"after": True, **chosen}
+
+
+def _error(error: str, **more: object) -> tuple[str, _Rule]:
+    return error + (" after the work" if more else ""), ("error", {"error": error, **more})
+
+
+LATE_MS = 500
+CALLS: Mapping[tuple[str, str], _Rule] = MappingProxyType(
+    {
+        (name, api): rule
+        for api, rules in {
+            "Produce": (
+                (CLOSED, _closed()),
+                (LOST, ("lose_answer", {})),
+                (LATE, ("delay", {"ms": LATE_MS, "after": True})),
+                ("throttled", ("throttle", {"ms": LATE_MS})),
+                _error("NOT_LEADER_OR_FOLLOWER"),
+                _error("REQUEST_TIMED_OUT", after=True),
+            ),
+            "Fetch": (
+                (CLOSED, _closed()),
+                (LATE, ("delay", {"ms": LATE_MS, "after": True})),
+                _error("NOT_LEADER_OR_FOLLOWER"),
+            ),
+            "OffsetCommit": (
+                (CLOSED, _closed()),
+                (LOST, ("lose_answer", {})),
+                _error("NOT_COORDINATOR"),
+            ),
+            "Heartbeat": (_error("REBALANCE_IN_PROGRESS"),),
+            "FindCoordinator": (_error("COORDINATOR_NOT_AVAILABLE"),),
+            "InitProducerId": ((CLOSED, _closed()),),
+            "AddPartitionsToTxn": (_error("CONCURRENT_TRANSACTIONS"),),
+            "EndTxn": ((CLOSED, _closed()), _error("COORDINATOR_LOAD_IN_PROGRESS")),
+        }.items()
+        for name, rule in rules
+    }
+)
+"""The faults of calls, by name and API: the rule's kind and its other fields. Each is one that a
+client meets in a cluster whose brokers restart, and that a correct client bears."""
 
 
 def _faults() -> Iterator[Fault]:
@@ -65,6 +114,15 @@ def _faults() -> Iterator[Fault]:
 
 
 ALL_FAULTS = tuple(_faults())
+CALL_FAULTS = tuple(Fault(name, api, True, SEEN_MS, SILENT_MS) for name, api in CALLS)
+# The faults of one broker, which is a whole cluster.
+ALONE_FAULTS = tuple(
+    Fault(name, Target.ALL, False, TOGETHER_MS, 0) for name in (KILL, TERMINATE, PAUSE)
+)
+# A client of librdkafka or Java waits for a lost answer for half a minute, unless it is told less.
+NEED_PATIENCE = {LOST}
+# Faults that need a cluster with links.
+PARTING = {ISOLATE, MUTE, DEAF, BRIDGE, RING}
 # Without another replica a wiped disk loses records.
 NEED_REPLICAS = {WIPED_DISK}
 NEED_A_SHIM = {SLOW_DISK, FAILING_DISK, FULL_DISK}
@@ -84,6 +142,35 @@ def possible_faults(
         named = list(ALL_FAULTS)
         left_out |= NEED_REPLICAS if replication_factor < 3 else set()
     return [fault for fault in named if fault.name not in left_out]
+
+
+def faults_for_a_test(
+    broker_count: int,
+    replication_factor: int,
+    *,
+    has_links: bool,
+    programs: Sequence[str] = (),
+    only: Sequence[str] = (),
+) -> list[Fault]:
+    """Return the faults of a user's test, the simplest first.
+
+    Raise ValueError if `only` names none of them.
+    """
+    if broker_count == 1:
+        nodes = list(ALONE_FAULTS)
+    else:
+        nodes = possible_faults(replication_factor, has_disk_faults=True, only=only)
+    left_out = set() if has_links else {*PARTING}
+    left_out |= set() if only else {*NEED_PATIENCE, STORM, ROLLING, FAILING_DISK, FULL_DISK}
+    killed = [Fault(KILL, name, True, SEEN_MS, SILENT_MS) for name in programs]
+    found = [
+        fault
+        for fault in (*CALL_FAULTS, *killed, *nodes)
+        if fault.name not in left_out and (not only or any(part in str(fault) for part in only))
+    ]
+    if not found:
+        raise ValueError(f"no fault has {' or '.join(map(repr, only))} in its name")
+    return found
 
 
 def shuffled(faults: list[Fault], source: random.Random) -> Iterator[Fault]:
