@@ -6,8 +6,26 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from millstream.testing.chaos import schedule
-from millstream.testing.chaos.schedule import Fault, Target
+from millstream.testing.chaos.schedule import (
+    BRIDGE,
+    CALLS,
+    DEAF,
+    FAILING_DISK,
+    FULL_DISK,
+    ISOLATE,
+    KILL,
+    MUTE,
+    PARTING,
+    PAUSE,
+    RING,
+    ROLLING,
+    SLOW_DISK,
+    STORM,
+    TERMINATE,
+    WIPED_DISK,
+    Fault,
+    Target,
+)
 from millstream.testing.faults import Faults, Rule
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
@@ -20,10 +38,10 @@ ONE_ID = 1
 
 # Faults that end the processes of their victims.
 ENDING = {
-    *(schedule.KILL, schedule.TERMINATE),
-    *(schedule.FAILING_DISK, schedule.FULL_DISK),
+    *(KILL, TERMINATE),
+    *(FAILING_DISK, FULL_DISK),
 }
-DISKS = {schedule.SLOW_DISK, schedule.FAILING_DISK, schedule.FULL_DISK}
+DISKS = {SLOW_DISK, FAILING_DISK, FULL_DISK}
 
 Victim = int | str
 """A node, or a program by its name."""
@@ -80,8 +98,8 @@ class OneBroker:
 
 def break_disk(node: NodeProcess, name: str) -> End:
     """Break a node's disk by a rule of the broker."""
-    what = {schedule.SLOW_DISK: "slow", schedule.FAILING_DISK: "fail", schedule.FULL_DISK: "full"}
-    ms = SLOW_WRITE_MS if name == schedule.SLOW_DISK else 0
+    what = {SLOW_DISK: "slow", FAILING_DISK: "fail", FULL_DISK: "full"}
+    ms = SLOW_WRITE_MS if name == SLOW_DISK else 0
     rule = node.faults.disk(what[name], ms=ms, allow_unused=True).always()  # type: ignore[arg-type]
     return lambda: _end(rule)
 
@@ -109,17 +127,17 @@ class Breaking:
         self._break_disk = break_disk
         self._ends: list[End] = []
         self._begin: dict[str, Callable[[list[int]], None]] = {
-            schedule.KILL: lambda victims: cluster.kill(*victims),
-            schedule.TERMINATE: lambda victims: cluster.stop(*victims),
-            schedule.PAUSE: self._pause,
-            schedule.WIPED_DISK: self._wipe,
-            schedule.ROLLING: self._restart_in_turn,
-            schedule.STORM: self._restart_at_random,
-            schedule.ISOLATE: self._isolate,
-            schedule.MUTE: self._mute,
-            schedule.DEAF: self._deafen,
-            schedule.BRIDGE: lambda victims: self._linked.partition(*victims[:2]),
-            schedule.RING: lambda _: self._linked.partition_ring(),
+            KILL: lambda victims: cluster.kill(*victims),
+            TERMINATE: lambda victims: cluster.stop(*victims),
+            PAUSE: self._pause,
+            WIPED_DISK: self._wipe,
+            ROLLING: self._restart_in_turn,
+            STORM: self._restart_at_random,
+            ISOLATE: self._isolate,
+            MUTE: self._mute,
+            DEAF: self._deafen,
+            BRIDGE: lambda victims: self._linked.partition(*victims[:2]),
+            RING: lambda _: self._linked.partition_ring(),
             **{name: partial(self._break_disks, name) for name in DISKS},
         }
 
@@ -130,7 +148,7 @@ class Breaking:
 
     def choose(self, fault: Fault, leader_of: Mapping[str, int]) -> list[Victim]:
         """Choose the victims from the current leaders; a fault of calls has none."""
-        if (fault.name, fault.target) in schedule.CALLS:
+        if (fault.name, fault.target) in CALLS:
             return []
         if fault.target in self._programs:
             return [fault.target]
@@ -138,7 +156,7 @@ class Breaking:
         leaders = sorted(leader_of)
         leader = leader_of[self._source.choice(leaders)] if leaders else self._source.choice(ids)
         others = [one for one in ids if one != leader]
-        if fault.name == schedule.BRIDGE:
+        if fault.name == BRIDGE:
             return [leader, self._source.choice(others)]
         match Target(fault.target):
             case Target.LEADER:
@@ -157,16 +175,16 @@ class Breaking:
 
         Such a rule hits the next call of its API at each broker.
         """
-        if (fault.name, fault.target) in schedule.CALLS:
+        if (fault.name, fault.target) in CALLS:
             rule = self._arm(fault)
             self._ends.append(partial(_end, rule))
             return rule
         if fault.target in self._programs:
             program = self._programs[fault.target]
             # Only what is frozen needs these two.
-            (program.kill if fault.name == schedule.KILL else program.pause)()  # type: ignore[attr-defined]
+            (program.kill if fault.name == KILL else program.pause)()  # type: ignore[attr-defined]
         else:
-            if fault.name in schedule.PARTING:
+            if fault.name in PARTING:
                 self._ends.append(self._linked.heal)
             self._begin[fault.name]([each for each in victims if isinstance(each, int)])
         return None
@@ -175,7 +193,7 @@ class Breaking:
         """End a fault; return the nodes that died although the fault spares them."""
         if fault.target in self._programs:
             program = self._programs[fault.target]
-            (program.start if fault.name == schedule.KILL else program.resume)()  # type: ignore[attr-defined]
+            (program.start if fault.name == KILL else program.resume)()  # type: ignore[attr-defined]
             return []
         died = [
             node_id
@@ -184,7 +202,7 @@ class Breaking:
             and (node_id not in victims or fault.name not in ENDING)
         ]
         self.heal()
-        if fault.name in DISKS and fault.name != schedule.SLOW_DISK:
+        if fault.name in DISKS and fault.name != SLOW_DISK:
             # A failed log directory stays offline until the next start.
             self._cluster.kill(*[each for each in victims if isinstance(each, int)])
         self._cluster.start()
@@ -202,7 +220,7 @@ class Breaking:
     # The start of each fault.
 
     def _arm(self, fault: Fault) -> Rule:
-        kind, options = schedule.CALLS[fault.name, fault.target]
+        kind, options = CALLS[fault.name, fault.target]
         describe = getattr(self._cluster.faults, kind)
         rule: Rule = describe(fault.target, **options, allow_unused=True).once()
         return rule

@@ -8,9 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, NamedTuple
 
-from millstream.testing.chaos import schedule
 from millstream.testing.chaos.breaking import Breaking, NotWholeError, OneBroker, Program
-from millstream.testing.chaos.schedule import Fault
+from millstream.testing.chaos.schedule import (
+    CALLS,
+    Fault,
+)
 from millstream.testing.faults import Rule
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
@@ -212,7 +214,7 @@ class Turn:
 
     def _told(self) -> str:
         """Return the fault with its victims, or with what it hit."""
-        if (self._step.fault.name, self._step.fault.target) in schedule.CALLS:
+        if (self._step.fault.name, self._step.fault.target) in CALLS:
             hits = 0 if self._rule is None else self._rule.hits
             return f"{self._step}: {hits or 'no'} call{'s' * (hits != 1)} hit"
         nodes = [str(each) for each in self._victims if isinstance(each, int)]
