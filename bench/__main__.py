@@ -26,6 +26,7 @@ ON_REQUEST = (
     "broker.share",
     "broker.transactions",
     "programs.connect",
+    "programs.console",
     "programs.first_figure",
     "programs.freshness",
     "programs.memory",

@@ -157,6 +157,8 @@ class Batch:
     """COMMIT or ABORT for a control batch, which ends a transaction."""
     timestamps: Mapping[int, int]
     """Of the batch's records, by offset."""
+    unreadable: str = ""
+    """Why the records cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,9 @@ class Record:
     @property
     def is_there(self) -> bool | None:
         """Tell whether a record or a marker has this offset."""
-        return None if self.batch is None else self.offset in self.batch.timestamps
+        if self.batch is None or self.batch.unreadable:
+            return None
+        return self.offset in self.batch.timestamps
 
     @property
     def timestamp_ms(self) -> int | None:

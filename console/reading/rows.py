@@ -15,7 +15,15 @@ from console.reading.partitions import (
     TopicPartitions,
 )
 from console.reading.schemas import SchemaShelf
-from console.records.batches import ABORTED, MARKER, RawRecord, ReadRange, records_of
+from console.records.batches import (
+    ABORTED,
+    MARKER,
+    MAX_RECORD_BYTES,
+    MAX_RECORDS,
+    Decoded,
+    ReadRange,
+    records_of,
+)
 from console.records.decoding import MAX_DECODED_BYTES, Schemas, row_of, schema_ids
 from console.records.filters import Filter
 from console.records.masking import TopicMask
@@ -135,42 +143,53 @@ class RowReader:
         return Chunk([], min(fetched.log_start_offset, window.end) if is_deleted else window.end)
 
     async def _decoded(self, fetched: Sequence[tuple[Fetched, Window]]) -> dict[int, Chunk]:
+        decoded = await asyncio.to_thread(_records, fetched)
         if self._shelf.has_registry:
-            ids = await asyncio.to_thread(_ids_in, fetched)
+            ids = await asyncio.to_thread(_ids_in, decoded)
             if unknown := self._shelf.unknown(ids):
                 await self._shelf.learn(unknown)
-        return await asyncio.to_thread(_chunks, fetched, self._wish, self._shelf.known)
+        return await asyncio.to_thread(_chunks, decoded, self._wish, self._shelf.known)
 
 
-def _range(fetched: Fetched, window: Window) -> ReadRange:
-    return ReadRange(
-        fetched.partition, window.start, window.end, fetched.last_stable_offset, fetched.aborted
-    )
+_DecodedParts = dict[int, tuple[Decoded, Window]]
 
 
-def _ids_in(fetched: Sequence[tuple[Fetched, Window]]) -> set[int]:
-    ids: set[int] = set()
-    for each, window in fetched:
-        ids |= schema_ids(records_of(each.records, _range(each, window)).records)
-    return ids
+def _records(fetched: Sequence[tuple[Fetched, Window]]) -> _DecodedParts:
+    return {
+        each.partition: (
+            records_of(
+                each.records,
+                ReadRange(
+                    each.partition,
+                    window.start,
+                    window.end,
+                    each.last_stable_offset,
+                    each.aborted,
+                    max(1, MAX_RECORDS // len(fetched)),
+                    MAX_RECORD_BYTES // len(fetched),
+                ),
+            ),
+            window,
+        )
+        for each, window in fetched
+    }
 
 
-def _chunks(
-    fetched: Sequence[tuple[Fetched, Window]], wish: Wish, schemas: Schemas
-) -> dict[int, Chunk]:
+def _ids_in(decoded: _DecodedParts) -> set[int]:
+    return set().union(*(schema_ids(each.records) for each, _ in decoded.values()))
+
+
+def _chunks(decoded: _DecodedParts, wish: Wish, schemas: Schemas) -> dict[int, Chunk]:
     found = {}
-    for each, window in fetched:
-        records, next_offset = records_of(each.records, _range(each, window))
-        rows = [row_of(one, schemas, wish.mask, wish.limit_bytes)
-                for one in records if wish.all_states or _is_committed(one)]  # fmt: skip
-        too_large = sum(row.value.kind == "large" for row in rows)
-        if wish.search is not None:
-            rows = list(filter(wish.search.matches, rows))
-        if not wish.is_whole:
-            rows = [row.cut() for row in rows]
-        found[each.partition] = Chunk(rows, min(next_offset, window.end), len(records), too_large)
+    for partition, ((records, next_offset), window) in decoded.items():
+        rows = []
+        too_large = 0
+        for record in records:
+            if not wish.all_states and record.state in (ABORTED, MARKER):
+                continue
+            row = row_of(record, schemas, wish.mask, wish.limit_bytes)
+            too_large += row.value.kind == "large"
+            if wish.search is None or wish.search.matches(row):
+                rows.append(row if wish.is_whole else row.cut())
+        found[partition] = Chunk(rows, min(next_offset, window.end), len(records), too_large)
     return found
-
-
-def _is_committed(record: RawRecord) -> bool:
-    return record.state not in (ABORTED, MARKER)

@@ -155,6 +155,11 @@ class Tails:
         """How many watch."""
         return sum(len(tail.viewers) for tail, _ in self._tails.values())
 
+    @property
+    def read_count(self) -> int:
+        """How often the topics that are watched have been read."""
+        return sum(tail.fetch_count for tail, _ in self._tails.values())
+
     async def watch(
         self, topic: str, wanted: Filter | None, mask: TopicMask | None, *, all_states: bool
     ) -> AsyncGenerator[tuple[list[str], int, str], None]:

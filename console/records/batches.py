@@ -1,41 +1,26 @@
 """Record batches as single records, with the state of the transaction that each belongs to. Pure.
 
-aiokafka decodes a batch. A batch that it cannot decode becomes one record that has the batch's
-bytes and the reason, so that nothing is hidden. Control records are the markers by which
+A batch that cannot be decoded, or unpacks to more than is allowed, becomes one record that has the
+batch's bytes and the reason, so that nothing is hidden. Control records are the markers by which
 transactions end (KIP-98): their key has a version and a type in two bytes each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from struct import Struct, error
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
-from cramjam import DecompressionError
+from common.kafka.batches import UNREADABLE, opened, packed, pieces
 
-from common.kafka.batches import MemoryRecords
-
+MAX_UNPACKED_BYTES: Final = 64 << 20
+"""Of one batch."""
+MAX_RECORDS: Final = 10_000
+MAX_RECORD_BYTES: Final = 16 << 20
+"""Decoded at once, of all partitions; reading goes on behind the last one."""
 COMMITTED, ABORTED, OPEN, MARKER = "committed", "aborted", "open", "marker"
 """The states of a record of a transaction; a record outside of transactions has none."""
 _CONTROL_KEY: Final = Struct(">hh")
 _MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
-_UNREADABLE: Final = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    CorruptRecordException,
-    DecompressionError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SystemError,
-    TypeError,
-    UnsupportedCodecError,
-    ValueError,
-    error,
-)
-"""aiokafka and the libraries of compression raise these for bytes that a stranger wrote."""
 _NO_PRODUCER: Final = -1
 _SHOWN_CHARACTERS: Final = 200
 
@@ -74,6 +59,13 @@ class ReadRange:
     last_stable_offset: int
     """From here on it is not decided which transactions are committed."""
     aborted: Sequence[AbortedTransaction] = ()
+    max_records: int = MAX_RECORDS
+    max_bytes: int = MAX_RECORD_BYTES
+    """Of the keys and values; a record that is larger is alone."""
+
+    def has(self, record: Any) -> bool:
+        """Whether a record lies in the range."""
+        return bool(self.start <= record.offset < self.end)
 
 
 class Decoded(NamedTuple):
@@ -86,36 +78,45 @@ class Decoded(NamedTuple):
 def records_of(data: bytes, wanted: ReadRange) -> Decoded:
     """Return the records of an answer to Fetch that lie in a range, in the order of offsets."""
     records: list[RawRecord] = []
+    found: list[RawRecord]
     next_offset = wanted.start
+    left_bytes = wanted.max_bytes
     transactions = _Transactions(wanted)
-    for batch in _batches(data):
-        begin = batch.base_offset if hasattr(batch, "base_offset") else next_offset
-        state = transactions.state_of(batch, begin)
+    for piece in pieces(data):
         try:
-            if not batch.validate_crc():
-                raise ValueError("its checksum is wrong")
-            found = [_raw(wanted.partition, each, batch, state) for each in batch]
-        except _UNREADABLE as failure:
-            found = [_unreadable(wanted.partition, begin, batch, data, failure)]
-        transactions.learn(batch, found)
-        records += [each for each in found if wanted.start <= each.offset < wanted.end]
-        next_offset = max(next_offset, batch.next_offset)
+            head = packed(piece)
+        except UNREADABLE as failure:
+            found = [_unreadable(wanted, piece, failure)]
+            records += filter(wanted.has, found)
+            next_offset = max(next_offset, found[0].offset + 1)
+            continue
+        state = transactions.state_of(head)
+        found = []
+        is_full = False
+        try:
+            for record in opened(piece, MAX_UNPACKED_BYTES):
+                if not wanted.has(record):
+                    continue
+                left_bytes -= len(record.key or b"") + len(record.value or b"")
+                is_full = bool(records or found) and (
+                    left_bytes < 0 or len(records) + len(found) >= wanted.max_records
+                )
+                if is_full:
+                    break
+                found.append(_raw(wanted.partition, record, head, state))
+        except UNREADABLE as failure:
+            found = [_unreadable(wanted, piece, failure, head.max_timestamp)]
+            is_full = False
+        records += filter(wanted.has, found)
+        if is_full:
+            return Decoded(records, records[-1].offset + 1)
+        transactions.learn(head, found)
+        next_offset = max(next_offset, head.next_offset)
     return Decoded(records, next_offset)
 
 
-def _batches(data: bytes) -> Iterator[Any]:
-    """Yield the whole batches; the last one of an answer may be cut off."""
-    try:
-        batches = MemoryRecords(data)
-        while batches.has_next():
-            yield batches.next_batch()
-    except _UNREADABLE:
-        # What follows cannot be told apart: the reader sees that it got no further.
-        return
-
-
-def _raw(partition: int, record: Any, batch: Any, state: str) -> RawRecord:
-    producer_id = batch.producer_id
+def _raw(partition: int, record: Any, head: Any, state: str) -> RawRecord:
+    producer_id = head.producer_id
     return RawRecord(
         partition,
         record.offset,
@@ -129,23 +130,11 @@ def _raw(partition: int, record: Any, batch: Any, state: str) -> RawRecord:
 
 
 def _unreadable(
-    partition: int, offset: int, batch: Any, data: bytes, failure: Exception
+    wanted: ReadRange, piece: bytes, failure: Exception, timestamp_ms: int = -1
 ) -> RawRecord:
-    why = f"its batch cannot be decoded: {failure!r}"[:_SHOWN_CHARACTERS]
-    timestamp = getattr(batch, "max_timestamp", -1)
-    value = _bytes_at(data, offset)
-    return RawRecord(partition, offset, timestamp, None, value, why_unreadable=why)
-
-
-def _bytes_at(data: bytes, base_offset: int) -> bytes:
-    """Return the bytes of the batch that begins at an offset."""
-    at = 0
-    while at + 12 <= len(data):
-        size = 12 + int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
-        if int.from_bytes(data[at : at + 8], "big", signed=True) == base_offset:
-            return data[at : at + size]
-        at += max(size, 12)
-    return b""
+    why = f"its batch cannot be decoded: {str(failure) or repr(failure)}"[:_SHOWN_CHARACTERS]
+    offset = int.from_bytes(piece[:8], "big", signed=True)
+    return RawRecord(wanted.partition, offset, timestamp_ms, None, piece, why_unreadable=why)
 
 
 class _Transactions:
@@ -156,7 +145,7 @@ class _Transactions:
         self._aborted = sorted(wanted.aborted, key=_first_offset, reverse=True)
         self._producers: set[int] = set()
 
-    def state_of(self, batch: Any, base_offset: int) -> str:
+    def state_of(self, batch: Any) -> str:
         """Return the state of a batch's records."""
         while self._aborted and self._aborted[-1].first_offset < batch.next_offset:
             self._producers.add(self._aborted.pop().producer_id)
@@ -164,7 +153,7 @@ class _Transactions:
             return MARKER
         if not batch.is_transactional:
             return ""
-        if base_offset >= self._last_stable_offset:
+        if batch.base_offset >= self._last_stable_offset:
             return OPEN
         return ABORTED if batch.producer_id in self._producers else COMMITTED
 

@@ -1,7 +1,6 @@
 """Asks for one offset: the batch it is in, the replicas that have it, the groups beyond it."""
 
-from collections.abc import Iterator, Mapping
-from struct import error as StructError  # noqa: N812
+from collections.abc import Iterable, Iterator, Mapping
 from struct import unpack_from
 from typing import Any, Final
 
@@ -22,18 +21,9 @@ MAX_BYTES: Final = 1 << 20
 MAX_FETCHES: Final = 16
 """How often the log above the high watermark is fetched, to find its end."""
 MAX_GROUPS: Final = 500
-UNREADABLE: Final = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    StructError,
-)
-"""What aiokafka and the libraries of compression raise for bytes that a stranger wrote."""
+MAX_UNPACKED_BYTES: Final = 64 << 20
+MAX_RECORDS: Final = 500_000
+"""Of one batch, as its bytes."""
 MARKERS: Final = {0: "ABORT", 1: "COMMIT"}
 
 
@@ -146,20 +136,23 @@ class _Fetching:
         return self._questions.ask(question, ask, None)
 
 
-def _batch(found: Any) -> Batch:
-    records = list(found)
-    first = found.base_offset
-    marker = None
-    if found.is_control_batch and records:
-        _, kind = unpack_from(">hh", records[0].key)
-        marker = MARKERS.get(kind, "control")
+def _batch(head: Any, records: Iterable[Any], unreadable: str = "") -> Batch:
+    marker, timestamps = None, {}
+    for one in records:
+        if head.is_control_batch:
+            _, kind = unpack_from(">hh", one.key)
+            marker = MARKERS.get(kind, "control")
+        if len(timestamps) == MAX_RECORDS:
+            raise ValueError(f"it has more than {MAX_RECORDS:,} records")
+        timestamps[one.offset] = one.timestamp
     return Batch(
-        first_offset=first,
-        last_offset=found.next_offset - 1,
-        producer_id=found.producer_id,
-        is_transactional=found.is_transactional,
+        first_offset=head.base_offset,
+        last_offset=head.next_offset - 1,
+        producer_id=head.producer_id,
+        is_transactional=head.is_transactional,
         marker=marker,
-        timestamps={one.offset: one.timestamp for one in records},
+        timestamps=timestamps,
+        unreadable=unreadable,
     )
 
 
@@ -201,20 +194,21 @@ def _from(
 
 
 def batches_of(data: PartitionData) -> Iterator[Batch]:
-    """Yield the batches of a fetch. Raise KafkaError(CORRUPT_MESSAGE)."""
+    """Yield the batches of a fetch. Raise KafkaError(CORRUPT_MESSAGE) for one without a header."""
     # Not every question needs it, and it takes a while to import.
-    from aiokafka.errors import KafkaError as Damage
-    from cramjam import DecompressionError
-
-    from common.kafka.batches import MemoryRecords
+    from common.kafka.batches import UNREADABLE, opened, packed, pieces
 
     assert isinstance(data.records, Buffer | None), "only a broker sends parts of files"
-    try:
-        left = MemoryRecords(bytes(data.records or b""))
-        while left.has_next():
-            yield _batch(left.next_batch())
-    except (Damage, DecompressionError, *UNREADABLE) as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, repr(error)) from error
+    for piece in pieces(bytes(data.records or b"")):
+        try:
+            head = packed(piece)
+        except UNREADABLE as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        try:
+            found = _batch(head, opened(piece, MAX_UNPACKED_BYTES))
+        except UNREADABLE as error:
+            found = _batch(head, (), str(error) or repr(error))
+        yield found
 
 
 def _commits(questions: Questions, partition: Partition) -> Mapping[str, int] | None:

@@ -101,6 +101,20 @@ def _behind_open_transaction(case: RecordCase) -> Iterator[Figures]:
         yield _whose(case, oldest)
 
 
+def _unreadable(case: RecordCase) -> Iterator[Figures]:
+    batch = case.record.batch
+    if batch is not None and batch.unreadable and batch.first_offset <= case.record.offset:
+        yield {
+            **_place(case),
+            "first": batch.first_offset,
+            "last": batch.last_offset,
+            "reason": batch.unreadable,
+            "topic": case.partition.name.topic,
+            "number": case.partition.name.partition,
+            "next": batch.last_offset + 1,
+        }
+
+
 def _is_record(case: RecordCase) -> bool:
     """Tell whether a record is at the offset, and not a marker."""
     batch = case.record.batch
@@ -267,6 +281,14 @@ RECORD = (
         "{start}, {age:duration} ago ({since:time}): readers with read_committed wait for its end.",
         "That producer must commit or abort. `millstream explain transaction` tells how long it "
         "may take.",
+    ),
+    problem(
+        "record-unreadable",
+        _unreadable,
+        "Offset {offset} of {partition} lies in a batch (offsets {first} to {last}) that cannot be "
+        "decoded: {reason}. Consumers stop there with an error.",
+        "A group passes it if its offset is set behind it: `millstream consumer-groups "
+        "--reset-offsets --topic {topic}:{number} --to-offset {next} --execute --group GROUP`.",
     ),
     problem(
         "record-aborted",

@@ -21,15 +21,15 @@ EXACT = 9_007_199_254_740_993
 """2^53 + 1: a browser's numbers do not have it."""
 
 
-def batch(base_offset: int, *values: bytes, producer_id: int = -1) -> bytes:
+def batch(base_offset: int, *values: bytes, producer_id: int = -1, codec: int = 0) -> bytes:
     builder = DefaultRecordBatchBuilder(
         magic=2,
-        compression_type=0,
+        compression_type=codec,
         is_transactional=producer_id >= 0,
         producer_id=producer_id,
         producer_epoch=0,
         base_sequence=0,
-        batch_size=1 << 20,
+        batch_size=1 << 30,
     )
     for index, value in enumerate(values):
         builder.append(index, 1_000 + base_offset + index, None, value, [])
@@ -89,6 +89,35 @@ def test_a_batch_that_cannot_be_decoded_is_a_record_with_its_bytes_and_the_reaso
     row = row_of(found.records[1], {})
     assert "cannot be decoded" in row.value.note
     assert row.value.text.startswith("00 00 00 00 00 00 00 04")
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_batch_that_unpacks_to_too_much_is_a_record_with_its_bytes_and_the_reason(
+    codec: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.records.batches.MAX_UNPACKED_BYTES", 1 << 20)
+    bomb = batch(1, bytes(2 << 20), codec=codec)
+    found = records_of(batch(0, b"before") + bomb + batch(2, b"behind"), ReadRange(0, 0, 9, 9))
+    assert [each.offset for each in found.records] == [0, 1, 2]
+    assert found.next_offset == 3
+    row = row_of(found.records[1], {})
+    assert "unpack to more than 1,048,576" in row.value.note
+    assert row.value.text == bomb.hex(" ")
+    fits = records_of(batch(0, bytes(1 << 19), codec=codec), ReadRange(0, 0, 9, 9))
+    assert [each.value for each in fits.records] == [bytes(1 << 19)]
+
+
+def test_so_many_records_are_decoded_at_once_and_reading_goes_on_behind_them() -> None:
+    data = batch(0, *(b"%d" % number for number in range(10)), codec=1)
+    start, seen = 0, []
+    while start < 10:
+        found = records_of(data, ReadRange(0, start, 10, 10, max_records=3))
+        seen.append([each.offset for each in found.records])
+        start = found.next_offset
+    assert seen == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    by_bytes = records_of(batch(0, b"x" * 9, b"y", b"z"), ReadRange(0, 0, 9, 9, max_bytes=5))
+    assert [each.value for each in by_bytes.records] == [b"x" * 9]
+    assert by_bytes.next_offset == 1
 
 
 def test_a_cut_batch_at_the_end_is_left_to_the_next_fetch() -> None:

@@ -210,6 +210,7 @@ RECORDS = {
     "record-aborted": Trial(
         record(batch=ITS_BATCH, is_aborted=True), record(batch=ITS_BATCH, is_aborted=False)
     ),
+    "record-unreadable": Trial(record(batch=batch(timestamps={}, unreadable="damaged")), record()),
     "record-is-marker": Trial(record(batch=batch(marker="COMMIT")), record()),
     "record-compacted-away": Trial(
         record(batch=GAP, settings=COMPACTED), record(settings=COMPACTED)

@@ -1,5 +1,7 @@
 """Topics, partitions and offsets are brought into a state, and explained."""
 
+import os
+
 import confluent_kafka
 import pytest
 
@@ -96,6 +98,20 @@ def test_a_record_that_is_kept_for_ever(kafka: Explained, name: str) -> None:
     codes = kafka.topic(name, 0, 0).codes
     assert "record-kept" in codes
     assert "record-expires" not in codes
+
+
+def test_a_record_that_unpacks_to_too_much(kafka: Explained, name: str) -> None:
+    kafka.create(name)
+    bomb = bytes(80 << 20) + os.urandom(8_000)
+    settings = {"compression.type": "gzip", "message.max.bytes": 100_000_000}
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, **settings})
+    producer.produce(name, bomb, partition=0)
+    assert producer.flush(GIVE_UP_SECONDS) == 0
+    kafka.produce(name)
+    (problem,) = kafka.topic(name, 0, 0).problems
+    assert problem.code == "record-unreadable"
+    assert "unpack to more than 67,108,864" in problem.sentence
+    assert "record-readable" in kafka.topic(name, 0, 1).codes
 
 
 def test_a_record_from_the_future(kafka: Explained, name: str) -> None:
