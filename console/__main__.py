@@ -18,6 +18,8 @@ from console.settings import ConsoleSettings, SettingsError, read_settings
 log = logging.getLogger("console")
 
 _SHUTDOWN_SECONDS = 1.0
+_MAX_CONNECTIONS = 2_000
+"""Each browser that watches something holds one."""
 
 
 async def serve(settings: ConsoleSettings) -> None:
@@ -30,7 +32,7 @@ async def serve(settings: ConsoleSettings) -> None:
     runner = runner_of(app, _SHUTDOWN_SECONDS, settings.http)
     await runner.setup()
     try:
-        await Site(runner, listening).start()
+        await Site(runner, listening, limit=_MAX_CONNECTIONS).start()
         port = listening.getsockname()[1]
         announce("console", f"{settings.http.scheme}://{settings.host}:{port}")
         await stopping.wait()

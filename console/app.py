@@ -47,9 +47,7 @@ def build_app(console: Console) -> web.Application:
         "millstream_console_tail_viewers", "browsers that watch a topic", registry=metrics
     )
     viewers.set_function(lambda: console.tails.viewer_count)
-    reads = Gauge(
-        "millstream_console_tail_reads", "reads of the watched topics", registry=metrics
-    )
+    reads = Gauge("millstream_console_tail_reads", "reads of the watched topics", registry=metrics)
     reads.set_function(lambda: console.tails.read_count)
     seconds = Histogram(
         "millstream_console_http_seconds",

@@ -12,12 +12,14 @@ from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from common.credentials.access import KafkaAccess
+from common.kafka.admin import groups
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.settings import AdminSettings
 from common.kafka.client.cluster import KafkaClient
 from common.kafka.client.exchange import parse_addresses
 from common.process.clock import now_seconds
 from common.process.tasks import spawn
+from console.group_lags import Positions, group_positions
 from console.reading.schemas import SchemaShelf
 from console.settings import ConsoleSettings
 from rest_proxy.schema_store import SchemaStore
@@ -28,6 +30,7 @@ _REQUEST_MS: Final = 5_000
 _API_MS: Final = 8_000
 _FRESH_SECONDS: Final = 2.0
 _MAX_KEPT_ANSWERS: Final = 50
+_MAX_GROUPS: Final = 200
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -103,6 +106,11 @@ class Cluster:
         except Exception:
             self._kept.pop(key, None)
             raise
+
+    async def positions(self) -> dict[str, Positions]:
+        """Return where the first groups are; those of more are asked for where they are shown."""
+        listed = (await self.fresh(groups.list_groups))[:_MAX_GROUPS]
+        return await self.fresh(group_positions, tuple(listed))
 
     def forget(self) -> None:
         """Ask anew for everything: something was changed."""

@@ -10,19 +10,15 @@ from aiohttp import web
 
 from common.credentials.registry import registry_access
 from common.http.problems import unavailable
-from common.kafka.admin import groups
 from console.cluster import Cluster, client_of
-from console.group_lags import group_lags
 from console.http_calls import HttpCalls
 from console.own_stack import OwnStack
 from console.reading.tails import Tails
 from console.records.masking import TopicMask, mask_of
 from console.settings import ConsoleSettings
+from console.watching.flows import FlowMeter
 from console.watching.watch import ClusterWatch
 
-_WATCH_MS: Final = 1_500
-"""A broker that stands still must not stop the pictures for long."""
-_MAX_WATCHED_GROUPS: Final = 200
 MAX_LONG_READS: Final = 20
 """Each holds some megabytes of records at a time, and a share of the processor."""
 
@@ -71,8 +67,8 @@ class Console:
         connect = tuple(HttpCalls(url, "Connect") for url in settings.connect)
         stack = OwnStack(settings.stack) if settings.stack else None
         watch = ClusterWatch(
-            partial(client_of, settings.kafka, _WATCH_MS),
-            partial(_lags, cluster),
+            partial(client_of, settings.kafka),
+            FlowMeter(cluster).look,
             lambda: {} if stack is None else stack.states(),
         )
         reads = LongReads(MAX_LONG_READS)
@@ -90,12 +86,6 @@ class Console:
         for each in (self.registry, *self.connect):
             if each is not None:
                 await each.close()
-
-
-async def _lags(cluster: Cluster) -> dict[str, int]:
-    listed = (await cluster.fresh(groups.list_groups))[:_MAX_WATCHED_GROUPS]
-    found = await cluster.fresh(group_lags, tuple(listed))
-    return {group_id: int(lag) for group_id, lag in found.items()}
 
 
 CONSOLE: Final = web.AppKey("console", Console)

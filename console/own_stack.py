@@ -1,8 +1,8 @@
-"""The stack that this console belongs to: addresses, states, and switches for its parts.
+"""The stack or demo that this console belongs to: addresses, states, and switches for its parts.
 
 `millstream up` gives the console the folder of the stack. The console reads the plan and the state
 there, and writes which parts are to be stopped or paused, as `millstream stop` does. The process of
-the stack does it.
+the stack does it. The folder of a demo has no plan: its switches are those of the brokers.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.http.problems import ProblemError
+from millstream.processes.switchboard import PAUSED, READY
 from stack.place import Place
 from stack.plan import Plan, addresses, bootstrap_servers, url_of, variables
 from stack.ports import BROKER, CONNECT, CONSOLE, REGISTRY, REST_PROXY
-from stack.shown import PAUSED, READY, part_state
+from stack.shown import part_state
 
 _ACTIONS: Final[Mapping[str, bool | str | None]] = {
     "stop": False,
@@ -33,6 +34,8 @@ class OwnStack:
     def missing(self) -> list[str]:
         """Return the parts that are not ready; the seeds come last."""
         state, plan = self._place.state(), self._plan()
+        if plan is None:
+            return []
         parts = [
             name
             for name in addresses(plan)
@@ -44,9 +47,12 @@ class OwnStack:
         )
         return parts or (["seeds"] if is_seeding and state.get("doing") else [])
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> Plan | None:
+        """Return the plan of a stack; a demo has none."""
         try:
             return self._place.plan()
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError):
             raise ProblemError(503, "The folder of the stack cannot be read.") from None
 
@@ -57,6 +63,8 @@ class OwnStack:
     def shown(self) -> dict[str, Any]:
         """Return addresses, variables, states and first steps."""
         plan, state = self._plan(), self._place.state()
+        if plan is None:
+            return {"parts": state.get("parts", {})}
         return {
             "addresses": addresses(plan),
             "environment": variables(plan),

@@ -20,7 +20,6 @@ from common.credentials.registry import registry_access
 from common.process.bounded_cache import BoundedCache
 from rest_proxy.formats import OF_REGISTRY_TYPE, Codec, ExpensiveError, Format, FormatError
 from rest_proxy.formats.avro import AvroCodec
-from rest_proxy.formats.json_schema import JsonSchemaCodec
 from rest_proxy.formats.wire import framed
 from rest_proxy.refusals import RestError, bad_schema, not_registered, registry_failed
 
@@ -143,8 +142,10 @@ class SchemaStore:
                 "the subject of a Protobuf schema that is not registered must be given"
             )
         try:
-            made = AvroCodec if kind is Format.AVRO else JsonSchemaCodec
-            codec: Codec = await _slowly(made, text)
+            if kind is Format.AVRO:
+                codec: Codec = await _slowly(AvroCodec, text)
+            else:
+                codec = await _slowly(_json_schema_codec, text)
         except FormatError as error:
             raise bad_schema(str(error)) from None
         return codec.record_name
@@ -170,7 +171,7 @@ class SchemaStore:
                 case Format.AVRO:
                     codec: Codec = await _slowly(AvroCodec, told.text, list(references.values()))
                 case Format.JSONSCHEMA:
-                    codec = await _slowly(JsonSchemaCodec, told.text, references)
+                    codec = await _slowly(_json_schema_codec, told.text, references)
                 case _:
                     # Its library is loaded for the first such schema.
                     from rest_proxy.formats.protobuf import ProtobufCodec
@@ -225,6 +226,13 @@ class SchemaStore:
 
 async def _slowly(function: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(_SLOW, function, *arguments)
+
+
+def _json_schema_codec(text: str, references: Mapping[str, str] = MappingProxyType({})) -> Codec:
+    # Its library is loaded for the first such schema.
+    from rest_proxy.formats.json_schema import JsonSchemaCodec
+
+    return JsonSchemaCodec(text, references)
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:

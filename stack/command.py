@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.launch import program_command, program_environment
+from millstream.processes.switchboard import READY, STOPPED, write_whole
 from stack.options import (
     READY_SECONDS,
     UpOptions,
@@ -22,7 +23,7 @@ from stack.options import (
     stop_parser,
     up_options,
 )
-from stack.place import Place, place_of, write_whole
+from stack.place import Place, place_of
 from stack.plan import (
     Plan,
     PlanError,
@@ -34,7 +35,7 @@ from stack.plan import (
     security_folder,
 )
 from stack.security import keep_private, make_security
-from stack.shown import READY, STOPPED, as_json, exports, table
+from stack.shown import as_json, exports, table
 
 NOT_RUNNING = 3
 _POLL_SECONDS = 0.05

@@ -7,27 +7,23 @@ variables for clients. Logs are in `logs`; data is in `data` unless the user giv
 
 import fcntl
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from millstream.launch import user_folder
-from millstream.processes.settings_files import naming
+from millstream.processes.switchboard import Switchboard
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
-class Place:
+class Place(Switchboard):
     """The folder of one stack."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.plan_file = folder / "plan.json"
-        self.state_file = folder / "state.json"
-        self._stopped_file = folder / "stopped.json"
         self.env_file = folder / "env"
         self.log_folder = folder / "logs"
         self.data_folder = folder / "data"
@@ -54,56 +50,10 @@ class Place:
         file.close()
         return None
 
-    @contextmanager
-    def starting(self) -> Iterator[None]:
-        """Lock out other commands that may start the stack; wait for them first."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "up.lock").open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of the stack; empty before the stack has written it."""
-        try:
-            found = json.loads(self.state_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def stopped(self) -> dict[str, bool | str]:
-        """Return the parts that the user has stopped, and whether each was killed; or `paused`."""
-        try:
-            found = json.loads(self._stopped_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def write_stopped(self, parts: Mapping[str, bool | str]) -> None:
-        """Tell the process that runs the stack which parts are stopped. Raise OSError."""
-        self.write(self._stopped_file, parts)
-
     def plan(self) -> dict[str, Any]:
         """Return the plan of the stack. Raise OSError, ValueError."""
         found: dict[str, Any] = json.loads(self.plan_file.read_text(encoding="utf-8"))
         return found
-
-    def write(self, file: Path, content: Mapping[str, Any]) -> None:
-        """Write JSON atomically: a reader sees the old or the new content. Raise OSError."""
-        write_whole(file, json.dumps(content, indent=2) + "\n")
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Replace a file atomically; raise OSError, which names the file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        with naming(file):
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(file)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def _locked(file: IO[bytes]) -> bool:

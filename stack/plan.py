@@ -9,8 +9,9 @@ from typing import Any
 
 from common.credentials.access import VARIABLE
 from millstream.processes.cluster_layout import free_ports, initial_controllers, random_cluster_id
+from millstream.processes.switchboard import write_whole
 from stack.options import UpOptions
-from stack.place import Place, write_whole
+from stack.place import Place
 from stack.ports import (
     BROKER,
     CONNECT,

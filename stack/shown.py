@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from millstream.processes.switchboard import ENDED, PAUSED, READY, STARTING, STOPPED
 from stack.plan import Plan, addresses, variables
 
 _WHAT = {
@@ -12,8 +13,6 @@ _WHAT = {
     "connect": "connectors in and out",
     "console": "what is in Kafka, and what to try next",
 }
-READY, STARTING, ENDED = "ready", "starting", "ended: see millstream logs"
-STOPPED, PAUSED = "stopped", "paused"
 HANGS = "does not answer: see millstream logs"
 
 

@@ -14,11 +14,12 @@ from millstream.processes import program_arguments as programs
 from millstream.processes.child_processes import Child
 from millstream.processes.cluster_layout import node_settings, replication_settings
 from millstream.processes.forked_process import STACK
-from stack.place import Place, write_whole
+from millstream.processes.switchboard import READY, state_of, switch, write_whole
+from stack.place import Place
 from stack.plan import bootstrap_servers, security_folder, url_of
 from stack.ports import BROKER, CONNECT, CONSOLE, REGISTRY, REST_PROXY
 from stack.security import broker_file, client_file
-from stack.shown import ENDED, HANGS, PAUSED, READY, STARTING, STOPPED
+from stack.shown import HANGS
 
 _SECONDS: Final = 5.0
 _REQUEST: Final = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -138,19 +139,9 @@ class Supervisor:
     def _follow_stopped(self) -> None:
         """Stop, pause and start the parts that the commands and the console name."""
         stopped = self._place.stopped() if self._is_ready else {}
-        for name, child in self._children.items():
-            is_paused = stopped.get(name) == PAUSED
-            if child.is_paused != is_paused and not child.is_stopped:
-                log.info("part is paused or goes on name=%s is_paused=%s", name, is_paused)
-                child.pause(is_paused=is_paused)
-            if is_paused:
-                continue
-            if child.is_stopped and name not in stopped:
-                log.info("part starts again name=%s", name)
-                child.start_again()
-            elif name in stopped and not child.is_stopped:
-                log.info("part is stopped name=%s killed=%s", name, stopped[name])
-                spawn(child.stop_until_wanted(is_killed=bool(stopped[name])))
+        for child, is_killed in switch(self._children, stopped):
+            log.info("part is stopped name=%s killed=%s", child.name, is_killed)
+            spawn(child.stop_until_wanted(is_killed=is_killed))
 
     async def _watch_health(self) -> None:
         http = {
@@ -164,13 +155,8 @@ class Supervisor:
             )
 
     def _state_of(self, name: str, child: Child) -> str:
-        if child.is_stopped:
-            return STOPPED
-        if child.is_paused:
-            return PAUSED
-        if child.is_ready:
-            return HANGS if self._health.hangs(name) else READY
-        return STARTING if child.is_running or not child.has_started else ENDED
+        state = state_of(child)
+        return HANGS if state == READY and self._health.hangs(name) else state
 
     def _write_state(self) -> None:
         state = self.state()

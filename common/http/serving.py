@@ -58,7 +58,9 @@ def _connection(server: web.Server, connections: Connections) -> HttpConnection:
 class Site(web.BaseSite):
     """A `web.SockSite` that leaves the last file descriptors to the program, and has a limit."""
 
-    def __init__(self, runner: web.BaseRunner, *listening: socket.socket) -> None:
+    def __init__(
+        self, runner: web.BaseRunner, *listening: socket.socket, limit: int = MAX_CONNECTIONS
+    ) -> None:
         super().__init__(runner)
         assert runner.server is not None, "set up the runner first"
         assert isinstance(runner, web.AppRunner), "made by `runner_of`"
@@ -67,7 +69,7 @@ class Site(web.BaseSite):
         self._serving = ProtocolServer(
             partial(_connection, server),
             listening,
-            limit=MAX_CONNECTIONS,
+            limit=limit,
             tls=self._security.context,
         )
 

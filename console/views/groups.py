@@ -15,22 +15,14 @@ from common.kafka.admin import group_offsets, groups, leaders, share_groups, str
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.share_groups import SHARE
 from common.kafka.admin.streams_groups import STREAMS
-from common.kafka.client.exchange import ConnectionFailed
 from common.kafka.errors import KafkaError
 from common.kafka.topics import TopicPartition
-from common.process.clock import timestamp_ms
 from console.answers import Fields, body_of, json_answer
 from console.console import CONSOLE
-from console.group_lags import group_lags, partition_ends
-from console.reading.partitions import ReadLimits, TopicPartitions
-from console.records.batches import ReadRange, records_of
+from console.group_lags import group_positions, lag_of, partition_ends
+from console.reading.ages import ages_ms, group_ages_ms
 
 PAGE_GROUPS: Final = 50
-_MAX_AGED_PARTITIONS: Final = 200
-"""So many partitions of a group are asked for the age of their next record."""
-_FIRST_BATCHES: Final = ReadLimits(max_bytes=4 << 20, partition_bytes=32 << 10, wait_ms=0)
-_MAX_ROUNDS: Final = 20
-_END: Final = 1 << 62
 
 Offsets = dict[TopicPartition, int]
 
@@ -44,7 +36,8 @@ async def get_groups(request: web.Request) -> web.Response:
               if wanted in each.group_id.casefold()]  # fmt: skip
     number = fields.whole("page", 1, least=1)
     visible = listed[(number - 1) * PAGE_GROUPS : number * PAGE_GROUPS]
-    lags = await cluster.fresh(group_lags, tuple(visible))
+    positions = await cluster.fresh(group_positions, tuple(visible))
+    ages = await group_ages_ms(cluster.client, positions)
     return json_answer(
         {
             "count": len(listed),
@@ -56,12 +49,14 @@ async def get_groups(request: web.Request) -> web.Response:
                     "type": each.group_type or groups.CLASSIC,
                     "protocol": each.protocol_type,
                     "state": each.state,
-                    "lag": lags.get(each.group_id),
+                    "lag": str(lag_of(positions[each.group_id]))
+                    if each.group_id in positions else None,
+                    "age_ms": str(ages[each.group_id]) if each.group_id in ages else None,
                 }
                 for each in visible
             ],
         }
-    )
+    )  # fmt: skip
 
 
 async def get_group(request: web.Request) -> web.Response:
@@ -69,10 +64,15 @@ async def get_group(request: web.Request) -> web.Response:
     cluster = request.app[CONSOLE].cluster
     group_id = request.match_info["group"]
     found = await cluster.admin.run(_described, group_id)
-    behind = [each for each in found["partitions"] if each["lag"] not in (None, "0")]
-    ages = await _ages(request, behind[:_MAX_AGED_PARTITIONS])
+    behind = {
+        TopicPartition(each["topic"], each["partition"]): int(each["committed"])
+        for each in found["partitions"]
+        if each["lag"] not in (None, "0") and each["committed"] is not None
+    }
+    ages = await ages_ms(cluster.client, behind)
     for each in found["partitions"]:
-        each["age_ms"] = ages.get((each["topic"], each["partition"]))
+        age = ages.get(TopicPartition(each["topic"], each["partition"]))
+        each["age_ms"] = None if age is None else str(age)
     return json_answer(found)
 
 
@@ -199,44 +199,6 @@ def _lag_rows(
             }
         )
     return rows
-
-
-async def _ages(request: web.Request, behind: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-    """Return how old the next record of each partition is, in milliseconds."""
-    by_topic: dict[str, dict[int, int]] = {}
-    for each in behind:
-        if each["committed"] is not None:
-            by_topic.setdefault(each["topic"], {})[each["partition"]] = int(each["committed"])
-    now_ms = timestamp_ms()
-    ages: dict[tuple[str, int], str] = {}
-    for topic, positions in by_topic.items():
-        partitions = TopicPartitions(request.app[CONSOLE].cluster.client, topic)
-        try:
-            for partition, at_ms in (await _times(partitions, positions)).items():
-                ages[topic, partition] = str(max(0, now_ms - at_ms))
-        except (KafkaError, ConnectionFailed):
-            continue  # The lag in records is shown without an age.
-    return ages
-
-
-async def _times(partitions: TopicPartitions, positions: Mapping[int, int]) -> dict[int, int]:
-    """Return the time of the first record from each position on, where there is one."""
-    await partitions.open()
-    left = dict(positions)
-    times: dict[int, int] = {}
-    for _ in range(_MAX_ROUNDS):
-        # A batch that is larger than the limit is returned only as the first of an answer.
-        answered = [each for each in await partitions.fetch(left, _FIRST_BATCHES, all_states=False)
-                    if each.records]  # fmt: skip
-        for answer in answered:
-            at = left.pop(answer.partition)
-            wanted = ReadRange(answer.partition, at, _END, answer.last_stable_offset)
-            records = records_of(answer.records, wanted).records
-            if records and records[0].timestamp_ms >= 0:
-                times[answer.partition] = records[0].timestamp_ms
-        if not left or not answered:
-            break
-    return times
 
 
 # --- changes ---

@@ -14,6 +14,7 @@ from console.answers import Fields, json_answer
 from console.console import CONSOLE
 from console.own_stack import OwnStack
 from console.reading.following import MAX_TOPICS, follow
+from console.reading.readers import Readers
 from console.reading.partitions import TopicPartitions
 from console.reading.rows import RowReader, Wish
 from console.records.filters import filter_of
@@ -32,7 +33,10 @@ async def watch(request: web.Request) -> web.StreamResponse:
 
 
 async def follow_text(request: web.Request) -> web.StreamResponse:
-    """Send the records that have a text, of all topics or of some, from some minutes ago on."""
+    """Send the records that have a text, of all topics or of some, from some minutes ago on.
+
+    An event `read` says that a group has read one of them, and what was before it.
+    """
     fields = Fields(request.query)
     console = request.app[CONSOLE]
     wanted = filter_of("contains", fields.text("q"))
@@ -57,6 +61,7 @@ async def follow_text(request: web.Request) -> web.StreamResponse:
 async def _send_followed(
     request: web.Request, names: list[str], reader: Callable[[str], RowReader], since_ms: int
 ) -> web.StreamResponse:
+    readers = Readers(request.app[CONSOLE].cluster.positions)
     async with (
         open_events(request) as events,
         aclosing(follow(names[:MAX_TOPICS], reader, since_ms)) as batches,
@@ -67,6 +72,9 @@ async def _send_followed(
             for topic, row in rows:
                 text = json.dumps({"topic": topic, **row.as_json()}, ensure_ascii=False)
                 await events.send("row", text)
+            readers.add(rows)
+            for read in [] if rows else await readers.look():
+                await events.send("read", json.dumps(read._asdict()))
             if not rows:
                 await events.send("idle", "{}")  # It fails when the client is gone.
         await events.send("end", "{}")

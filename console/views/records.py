@@ -127,8 +127,11 @@ async def _whole(request: web.Request) -> Row:
         )
     rows = (await reader.read({partition: Window(offset, offset + 1)}))[partition]
     if not rows:
-        raise ProblemError(404, f"There is no record at offset {offset}: compaction has taken it, "
-            "or its batch cannot be decoded. Explain says more.")
+        raise ProblemError(
+            404,
+            f"There is no record at offset {offset}: compaction has taken it, "
+            "or its batch cannot be decoded. Explain says more.",
+        )
     return rows[0]
 
 

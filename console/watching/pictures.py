@@ -26,6 +26,9 @@ class Picture:
     """By group, how many records it has not read; without those that could not be asked for."""
     parts: Mapping[str, str] = field(default_factory=dict)
     """The states of the stack's processes, if the console belongs to one."""
+    ages_ms: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[int, int] = field(default_factory=dict)
+    """See `Flow`, of which `lags` are too."""
 
     @property
     def known_brokers(self) -> set[int]:
@@ -54,9 +57,17 @@ class Picture:
                     "leads": leads[number],
                     "replicas": has[number],
                     "out_of_sync": behind[number],
+                    "written": self.written.get(number),
                     "part": self.parts.get(f"broker-{number}"),
                 }
                 for number in sorted(self.known_brokers)
             ],
-            "groups": [{"id": group, "lag": str(lag)} for group, lag in sorted(self.lags.items())],
+            "groups": [
+                {
+                    "id": group,
+                    "lag": str(lag),
+                    "age_ms": self.ages_ms.get(group, 0 if lag == 0 else None),
+                }
+                for group, lag in sorted(self.lags.items())
+            ],
         }

@@ -13,31 +13,37 @@ from common.kafka.protocol.messages.metadata import MetadataResponse
 from common.process.clock import now_seconds, timestamp_ms
 from common.process.tasks import spawn
 from console.watching.changes import changes
+from console.watching.flows import Flow
 from console.watching.pictures import PartitionPicture, Picture
 
-_SECONDS: Final = 0.5
+_QUICK_MS, _PATIENT_MS = 1_500, 10_000
+"""A broker that stands still must not stop the pictures for long; the metadata of a large cluster
+takes its time."""
+_SECONDS, _MAX_SECONDS = 0.5, 10.0
 _SHARE: Final = 10
 """Between two pictures is at least so much more time than one takes: a large cluster is seen less
 often."""
-_LAG_SECONDS: Final = 2.0
+_FLOW_SECONDS: Final = 2.0
 _QUEUE: Final = 50
 _MAX_REMEMBERED: Final = 100
 
-Lags = Callable[[], Awaitable[dict[str, int]]]
+Flows = Callable[[], Awaitable[Flow]]
 Parts = Callable[[], dict[str, str]]
 
 
 class ClusterWatch:
     """Owns the loop, its client, and what happened lately."""
 
-    def __init__(self, make_client: Callable[[], KafkaClient], lags: Lags, parts: Parts) -> None:
+    def __init__(
+        self, make_client: Callable[[int], KafkaClient], flows: Flows, parts: Parts
+    ) -> None:
         self._make_client = make_client
-        self._ask_lags = lags
+        self._ask_flow = flows
         self._parts = parts
         self._queues: set[asyncio.Queue[str]] = set()
         self._task: asyncio.Task[None] | None = None
         self._picture: Picture | None = None
-        self._lags: dict[str, int] = {}
+        self._flow = Flow()
         self._happened: deque[dict[str, Any]] = deque(maxlen=_MAX_REMEMBERED)
 
     async def watch(self) -> AsyncGenerator[str, None]:
@@ -57,32 +63,35 @@ class ClusterWatch:
                 await self.close()
 
     async def _run(self) -> None:
-        client = self._make_client()
+        quick, patient = self._make_client(_QUICK_MS), self._make_client(_PATIENT_MS)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._follow(client))
-                group.create_task(self._follow_lags())
+                group.create_task(self._follow(quick, patient))
+                group.create_task(self._follow_flow())
         finally:
-            await client.close()
+            await asyncio.gather(quick.close(), patient.close())
 
-    async def _follow(self, client: KafkaClient) -> None:
+    async def _follow(self, quick: KafkaClient, patient: KafkaClient) -> None:
+        taken = 0.0
         while True:
             begun = now_seconds()
             try:
-                found = await client.metadata(None)
+                is_large = taken * 1000 > _QUICK_MS / 2
+                found = await (patient if is_large else quick).metadata(None)
             except (KafkaError, ConnectionFailed) as error:
                 self._tell({"failure": f"Kafka does not answer: {error}"})
             else:
-                self._see(_picture(found, dict(self._lags), self._parts()))
-            await asyncio.sleep(max(_SECONDS, _SHARE * (now_seconds() - begun)))
+                self._see(_picture(found, self._flow, self._parts()))
+            taken = now_seconds() - begun
+            await asyncio.sleep(min(max(_SECONDS, _SHARE * taken), _MAX_SECONDS))
 
-    async def _follow_lags(self) -> None:
+    async def _follow_flow(self) -> None:
         while True:
             try:
-                self._lags = await self._ask_lags()
+                self._flow = await self._ask_flow()
             except (KafkaError, ConnectionFailed):
-                self._lags = {}  # Their coordinators are away: the pictures show no lag.
-            await asyncio.sleep(_LAG_SECONDS)
+                self._flow = Flow()  # Coordinators are away: the pictures show no lag.
+            await asyncio.sleep(_FLOW_SECONDS)
 
     def _see(self, picture: Picture) -> None:
         before, self._picture = self._picture, picture
@@ -114,7 +123,7 @@ class ClusterWatch:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _picture(found: MetadataResponse, lags: dict[str, int], parts: dict[str, str]) -> Picture:
+def _picture(found: MetadataResponse, flow: Flow, parts: dict[str, str]) -> Picture:
     return Picture(
         {each.node_id: f"{each.host}:{each.port}" for each in found.brokers},
         found.controller_id,
@@ -125,6 +134,8 @@ def _picture(found: MetadataResponse, lags: dict[str, int], parts: dict[str, str
             for topic in found.topics
             for each in topic.partitions
         },
-        lags,
+        flow.lags,
         parts,
+        flow.ages_ms,
+        flow.written,
     )

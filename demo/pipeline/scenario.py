@@ -36,10 +36,11 @@ from demo.pipeline.options import Options
 from demo.pipeline.orders import Scenery
 from demo.pipeline.registry import RegistryReader, secured_session
 from demo.pipeline.report import Run, build_report, count_reasons, find_faults, write_report
-from demo.pipeline.security import DEMO, LOAD, MIRROR, DemoSecurity
+from demo.pipeline.security import ADMIN, CONSOLE, DEMO, LOAD, MIRROR, DemoSecurity
 from demo.pipeline.sending import Sender
 from demo.pipeline.services import SERVICES, start_services
 from demo.pipeline.shop import fill_shop
+from demo.pipeline.switches import broker_names, follow_switches
 from demo.pipeline.synthetic import make_scenery
 from demo.pipeline.topics import (
     delete_pipeline_topics,
@@ -59,6 +60,7 @@ _ENDS_SECONDS = 60.0
 _INDEX_SECONDS = 30.0
 _PROGRESS_SECONDS = 0.25
 _MIRROR_PORTS = 4
+_SWITCHES = "switches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,12 @@ async def run_demo(options: Options, display: Display) -> int:
         async with asyncio.TaskGroup() as group:
             # The death of a child ends the demo with an error.
             watching = group.create_task(children.watch())
+            brokers = children.named(broker_names())
+            switching = group.create_task(follow_switches(data_folder / _SWITCHES, brokers))
             analytics = group.create_task(_wait_for_analytics(display, addresses, installing))
             exit_code = await _perform(options, display, scenery, addresses, analytics)
             watching.cancel()
+            switching.cancel()
         return exit_code
     finally:
         if installing is not None:
@@ -150,8 +155,8 @@ async def _start(
     is_whole = is_later or (not options.lite and lacking is None)
     pages = {} if options.bootstrap else _broker_pages(ports)
     pages |= {} if connectors is None else {"connect": f"http://127.0.0.1:{ports.connect}"}
-    # With access rules it would need rights of its own for everything that it shows.
-    pages |= {} if options.secure else {"console": f"http://127.0.0.1:{ports.console}"}
+    scheme = "https" if options.secure else "http"
+    pages |= {"console": f"{scheme}://127.0.0.1:{ports.console}"}
     neighbours = {**pages, **(_mirror_pages(ports) if options.mirror else {})}
     children.environment = _links(ports, neighbours, is_whole=is_whole, is_secure=options.secure)
     security = DemoSecurity(data_folder / "secrets") if options.secure else None
@@ -177,11 +182,11 @@ async def _start(
     if connectors is not None:
         addresses = (kafka.bootstrap_servers, registry.address, pages["connect"])
         await start_worker(children, connectors, data_folder, *addresses)
-    if "console" in pages:
-        asked = ["--bootstrap-server", kafka.bootstrap_servers, "--port", str(ports.console)]
-        asked += ["--schema-registry", registry.address]
-        asked += ["--connect", pages["connect"]] if "connect" in pages else []
-        await children.start("console", "console", *asked, is_revived=True)
+    asked = ["--bootstrap-server", kafka.bootstrap_servers, "--port", str(ports.console)]
+    asked += ["--schema-registry", registry.address]
+    asked += ["--connect", pages["connect"]] if "connect" in pages else []
+    asked += [] if options.bootstrap else ["--stack", str(data_folder / _SWITCHES)]
+    await children.start(CONSOLE, "console", *asked, is_revived=True)
     analytics = None
     begin = partial(start_analytics, children, [*where, *topics], data_folder, ports.analytics)
     if is_whole and not is_later:
@@ -346,6 +351,8 @@ async def _perform(
     if addresses.mirror is not None:
         display.show_rows("Mirror", [addresses.mirror.rows(report["mirror"])])
     display.show_urls(urls)
+    if addresses.security is not None:
+        display.say(f"console: user {ADMIN}, password in {addresses.security.console_users}")
     for fault in faults:
         display.say(f"WRONG: {fault}")
     if options.once:

@@ -3,7 +3,7 @@
 Certificates and passwords are made at the start, below the demo's data, and are gone with it. They
 lie in files that only their owner can read: a password in an option would show in the list of
 processes. Clients and brokers speak SASL_SSL, controllers TLS with certificates on both sides, and
-the schema registry HTTPS to the same users.
+the schema registry HTTPS to the same users. The console is served to the administrator alone.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from millstream.processes.settings_files import (
 from millstream.testing.certificates import CertificateAuthority
 
 ADMIN, BROKER = "admin", "broker"
-DEMO, LOAD, MIRROR, REGISTRY = "demo", "load", "mirror", "registry"
+CONSOLE, DEMO, LOAD, MIRROR, REGISTRY = "console", "demo", "load", "mirror", "registry"
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _PASSWORD_BYTES = 18
 _RULES_SECONDS = 30.0
@@ -50,19 +50,29 @@ class DemoSecurity:
         }
         for user in self._passwords:
             write_private(self._file(user), properties_text(self._client(user)))
-        self._http_file = folder / "http.properties"
-        self._write_http(authority.issue(REGISTRY).keystore)
+        keystore = authority.issue(REGISTRY).keystore
+        self._http_files = {
+            REGISTRY: self._write_http("http", "users", keystore, self._passwords),
+            # The console has the rights of the administrator, so nobody else may use it.
+            CONSOLE: self._write_http(
+                "console-http", "console-users", keystore, {ADMIN: self._passwords[ADMIN]}
+            ),
+        }
 
-    def _write_http(self, keystore: Path) -> None:
-        """Write how the registry is served: over TLS, and to the users of Kafka."""
-        users = self._folder / "users"
-        write_private(users, properties_text(self._passwords))
+    def _write_http(
+        self, name: str, users_name: str, keystore: Path, passwords: Mapping[str, str]
+    ) -> Path:
+        """Write how a server is reached: over TLS, by these users; return the file."""
+        users = self._folder / users_name
+        write_private(users, properties_text(passwords))
         told = {
             "ssl.keystore.location": str(keystore),
             "authentication.method": "BASIC",
             "authentication.users.file": str(users),
         }
-        write_private(self._http_file, properties_text(told))
+        file = self._folder / f"{name}.properties"
+        write_private(file, properties_text(told))
+        return file
 
     def broker_file(self) -> Path:
         """Write the settings that all nodes share, and return where they are."""
@@ -98,9 +108,16 @@ class DemoSecurity:
 
     def environment(self, child: str) -> Mapping[str, str]:
         """Return the variables of one of the demo's programs."""
-        user = child.replace("_", "-")
-        found = {VARIABLE: self.client_file(user)} if user in programs() else {}
-        return found | ({HTTP_VARIABLE: str(self._http_file)} if child == REGISTRY else {})
+        user = ADMIN if child == CONSOLE else child.replace("_", "-")
+        found = {VARIABLE: self.client_file(user)} if user in self._passwords else {}
+        if child in self._http_files:
+            found[HTTP_VARIABLE] = str(self._http_files[child])
+        return found
+
+    @property
+    def console_users(self) -> Path:
+        """The file with the user and the password of the console."""
+        return self._folder / "console-users"
 
     async def give_rights(self, bootstrap_servers: str, display: Display) -> None:
         """Give every program its rights, and show the rules that the cluster has then."""

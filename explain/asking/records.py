@@ -137,7 +137,8 @@ class _Fetching:
 
 
 def _batch(head: Any, records: Iterable[Any], unreadable: str = "") -> Batch:
-    marker, timestamps = None, {}
+    marker = None
+    timestamps: dict[int, int] = {}
     for one in records:
         if head.is_control_batch:
             _, kind = unpack_from(">hh", one.key)

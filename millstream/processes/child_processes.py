@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -301,6 +301,11 @@ class Children:
         self._levels: list[list[Child]] = [[]]
         self._ready: list[Child] = []
         self._has_more = asyncio.Event()
+
+    def named(self, names: Iterable[str]) -> dict[str, Child]:
+        """Return the children with these names, of those that were started."""
+        found = {child.name: child for level in self._levels for child in level}
+        return {name: found[name] for name in names if name in found}
 
     def begin_level(self) -> None:
         """Begin a level: children that are started later depend on those started before."""

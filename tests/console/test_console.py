@@ -193,6 +193,9 @@ def test_groups_have_their_lag_and_a_reset_is_shown_before_it_is_made(
     found = calls.get(path).body
     assert sum(int(each["lag"]) for each in found["partitions"]) == RECORDS - 30
     assert all(int(each["age_ms"]) > 0 for each in found["partitions"])
+    (listed,) = calls.get(f"/api/groups?q={quote(group)}").body["groups"]
+    oldest = max(int(each["age_ms"]) for each in found["partitions"])
+    assert int(listed["age_ms"]) == pytest.approx(oldest, abs=60_000)
     refused = calls.change("POST", f"{path}/offsets", {"offsets": {f"{orders}:0": "5"}})
     assert refused.status == 409
     assert "is active" in refused.body["detail"]

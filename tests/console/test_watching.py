@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from common.http.problems import ProblemError
+from common.kafka.topics import TopicPartition
 from console.console import LongReads
 from console.watching.changes import changes
+from console.watching.flows import rates
 from console.watching.pictures import PartitionPicture, Picture
 
 BROKERS = {1: "a:1", 2: "b:2", 3: "c:3"}
@@ -27,6 +29,14 @@ HEALTHY = Picture(
 
 def test_nothing_is_said_of_two_equal_pictures() -> None:
     assert changes(HEALTHY, HEALTHY) == []
+
+
+def test_what_is_written_is_told_by_leader_and_a_log_that_was_cut_counts_nothing() -> None:
+    led = {TopicPartition("orders", number): number % 2 for number in range(4)}
+    before = dict(zip(led, (10, 10, 10, 10), strict=True))
+    after = dict(zip(led, (30, 10, 5, 12), strict=True))
+    assert rates(before, after, led, 2.0) == {0: 10, 1: 1}
+    assert rates({}, after, led, 2.0) == {}
 
 
 def test_a_broker_that_is_killed_takes_its_leaders_with_it() -> None:

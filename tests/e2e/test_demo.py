@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -23,6 +24,7 @@ from demo.pipeline.services import SERVICES
 from millstream.testing import LocalBroker
 from mirror.dedicated.whole_topic import whole_topic
 from tests.e2e.oracle import expect
+from tests.lib.local_console import ConsoleCalls, streamed
 from tests.lib.pipeline_processes import call
 from tests.lib.process_tree import processes_below
 from tests.lib.running_program import running
@@ -199,6 +201,31 @@ def kill_some(process: subprocess.Popen[str]) -> None:
         )
 
 
+def follow_an_order_while_a_broker_is_down(urls: dict[str, str]) -> None:
+    """Kill a broker by its switch in the console, and follow an order to its mail and the index."""
+    console = ConsoleCalls(urls["console"])
+    switch = "/api/stack/parts/broker-2"
+
+    def turn(action: str, state: str) -> None:
+        assert console.change("POST", f"{switch}/{action}", {}).status == 202
+        until(lambda: console.get("/api/stack").body["parts"]["broker-2"]["state"] == state, 60)
+
+    turn("kill", "stopped")
+    line = {"product_id": "item-001", "quantity": 1, "unit_price": "2.55"}
+    order = {"customer_id": "customer-0001", "lines": [line]}
+    placed = call("POST", f"{urls['orders']}/v1/orders", order)
+    topics, readers = set(), set()
+    with closing(streamed(console.url, f"/api/follow?q={placed.body['id']}")) as events:
+        for name, told in events:
+            if name == "row":
+                topics.add(told["topic"])
+            elif name == "read" and told["topic"] == "orders":
+                readers.add(told["group"])
+            if "order-confirmations" in topics and {"email", "search"} <= readers:
+                break
+    turn("start", "ready")
+
+
 def have_a_schema_judged(registry: str) -> None:
     """Register a schema that nobody has registered: the registry starts a process that judges it.
 
@@ -240,6 +267,7 @@ def test_orders_come_out_right_though_much_is_killed_and_an_interrupted_demo_lea
         command = [*shlex.split(more[1]), "--rate", "5", "--seconds", "1"]
         subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=60)
         have_a_schema_judged(urls["registry"])
+        follow_an_order_while_a_broker_is_down(urls)
         pids = list(processes_below(process.pid))
         # Three brokers, the registry and its process that judges schemas, the console, and the two
         # processes that all but the judge were forked from.

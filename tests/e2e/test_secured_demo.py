@@ -160,6 +160,26 @@ def test_what_is_searched_would_show_a_secret(demo: Demo) -> None:
         assert demo.written[place], place
 
 
+def test_only_the_administrator_uses_the_console(demo: Demo) -> None:
+    (console,) = re.findall(r"^console +(https://\S+)$", demo.shown, re.MULTILINE)
+
+    def status(user: str) -> int:
+        login = f"{user}:{demo.secrets[f'{user} password']}"
+        asked = Request(f"{console}/api/topics/orders/records")
+        asked.add_header("Authorization", f"Basic {b64encode(login.encode()).decode()}")
+        try:
+            with urlopen(asked, timeout=20, context=demo.context) as answer:
+                kinds = {row["value"]["kind"] for row in json.load(answer)["rows"]}
+                assert kinds == {"avro"}, "the registry lets the console in"
+                return int(answer.status)
+        except HTTPError as refused:
+            return refused.code
+
+    assert status("admin") == 200
+    assert status("fraud") == 401
+    assert re.search(r"^console: user admin, password in \S+console-users$", demo.shown, re.M)
+
+
 def test_a_stranger_is_not_let_in(demo: Demo) -> None:
     (registry,) = re.findall(r"^registry +(\S+)$", demo.shown, re.MULTILINE)
     asked = Request(f"{registry}/subjects")

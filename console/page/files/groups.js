@@ -15,6 +15,7 @@ export async function groups() {
       ["Type", (group) => group.type],
       ["State", (group) => group.state],
       ["Lag, records", (group) => number(group.lag), "number"],
+      ["Lag, time", (group) => (group.lag === "0" ? "0 s" : duration(group.age_ms)), "number"],
     ], found.groups, "There is no such group."),
     pages(found))];
 }

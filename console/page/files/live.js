@@ -1,8 +1,9 @@
 // The cluster as it changes: brokers, lag, what has happened, and switches of the stack's parts.
 
 import {
-  ask, facts, h, link, number, path, refuse, section, table, time,
+  ask, duration, facts, h, link, number, path, refuse, section, table, time,
 } from "/page/parts.js";
+import { followed } from "/page/follow.js";
 
 const SWITCHES = [
   ["kill", "Kill", (part) => part === "ready"],
@@ -35,6 +36,7 @@ const columns = (overview) => [
   ["Leads", (each) => number(each.leads), "number"],
   ["Replicas", (each) => number(each.replicas), "number"],
   ["Out of sync", (each) => number(each.out_of_sync), "number"],
+  ["Written, records/s", (each) => number(each.written), "number"],
   ["", (each) => switches(overview, each)],
 ];
 
@@ -52,18 +54,20 @@ export async function live(overview) {
     if (told.failure) return refuse(told.failure);
     refuse("");
     show(told.picture);
-    for (const each of told.happened) {
-      happened.prepend(h("li", {}, h("time", {}, time(each.at).slice(11, 21)), " ", each.sentence));
-    }
-    while (happened.children.length > 100) happened.lastElementChild.remove();
+    for (const each of told.happened) tell(each.at, each.sentence);
     return undefined;
   });
+  const tell = (at, sentence) => {
+    happened.prepend(h("li", {}, h("time", {}, time(at).slice(11, 21)), " ", sentence));
+    while (happened.children.length > 100) happened.lastElementChild.remove();
+  };
   const show = (picture) => {
     const focused = document.activeElement?.getAttribute("aria-label");
     brokers.replaceChildren(table("Brokers", columns(overview), picture.brokers));
     groups.replaceChildren(table("Groups", [
       ["Group", (each) => link(path("groups", each.id), each.id)],
       ["Lag, records", (each) => number(each.lag), "number"],
+      ["Lag, time", (each) => duration(each.age_ms), "number"],
     ], picture.groups, "No group has committed offsets."));
     figures.replaceChildren(facts([
       ["partitions without leader", number(picture.without_leader)],
@@ -77,13 +81,15 @@ export async function live(overview) {
   return ["Live",
     section("Brokers", brokers, figures),
     section("What has happened", happened,
-      h("p", { className: "note" }, "Each sentence is a difference between two looks at the cluster.")),
+      h("p", { className: "note" }, "Each sentence is a difference between two looks at the cluster, or a record that is followed.")),
+    followed(tell),
     section("Groups", groups),
     stack];
 }
 
 async function stackSection() {
   const found = await ask("/api/stack");
+  if (!found.addresses) return null;
   return section("This stack",
     facts([
       ...Object.entries(found.addresses).map(([name, address]) => [name,

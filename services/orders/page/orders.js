@@ -122,6 +122,9 @@ function openOrder() {
   byId("order-summary").textContent = "";
   byId("steps").replaceChildren();
   byId("history").replaceChildren();
+  const shown = [...document.querySelectorAll("nav a")].find((each) => each.textContent === "console");
+  byId("order-console").hidden = !shown;
+  if (shown) byId("order-console").href = `${shown.href.replace(/\/$/, "")}/live?q=${encodeURIComponent(id)}`;
   byId("order-title").focus();
   stream = new EventSource(`/v1/orders/${encodeURIComponent(id)}/stream`);
   const mine = stream;
