@@ -2,6 +2,6 @@
 
 `partitions` asks the leaders for offsets and records, `pages` merges partitions by time, `search`
 goes through a range once, `tails` reads what arrives once for all who watch, `following` looks for
-one text in many topics, `readers` says who has read it, and `ages` how long records wait. `rows` decodes in a thread, and
-`schemas` has the schemas of the registry.
+one text in many topics, `readers` says who has read it, and `ages` how long records wait. `rows`
+decodes in a thread, and `schemas` has the schemas of the registry.
 """

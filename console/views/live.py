@@ -14,8 +14,8 @@ from console.answers import Fields, json_answer
 from console.console import CONSOLE
 from console.own_stack import OwnStack
 from console.reading.following import MAX_TOPICS, follow
-from console.reading.readers import Readers
 from console.reading.partitions import TopicPartitions
+from console.reading.readers import Readers
 from console.reading.rows import RowReader, Wish
 from console.records.filters import filter_of
 from console.views.records import open_events
