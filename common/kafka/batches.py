@@ -1,8 +1,9 @@
 """Record batches of aiokafka, which builds, reads and checks them in C, and its hash of a key.
 
 aiokafka has no public names for them. All who need them import this file, so that a change of the
-library is met once. Who shows records of strangers takes a fetch apart with `pieces`, and opens
-each one under a limit, which aiokafka lacks: a few bytes can unpack to gigabytes (zstd 32,000 : 1).
+library is met once. A program that shows records of strangers takes a fetch apart with `pieces`,
+and opens each piece under a limit. aiokafka has no limit, and a few bytes can unpack to gigabytes
+(zstd 32,000 : 1).
 """
 
 from collections.abc import Iterator

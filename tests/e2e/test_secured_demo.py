@@ -177,7 +177,9 @@ def test_only_the_administrator_uses_the_console(demo: Demo) -> None:
 
     assert status("admin") == 200
     assert status("fraud") == 401
-    assert re.search(r"^console: user admin, password in \S+console-users$", demo.shown, re.M)
+    assert re.search(
+        r"^console: user admin, password in \S+console-users$", demo.shown, re.MULTILINE
+    )
 
 
 def test_a_stranger_is_not_let_in(demo: Demo) -> None:
