@@ -22,8 +22,8 @@ from demo.labs.pages import (
 from demo.labs.shell import Shell, ShellError
 from millstream.launch import user_folder
 
-_COMMAND_SECONDS: Final = 90.0
-_EVENTUALLY_SECONDS: Final = 30.0
+_COMMAND_SECONDS: Final = 300.0
+_EVENTUALLY_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.3
 _DONE: Final = "done"
 _STEP_FILE: Final = ".step"
