@@ -214,3 +214,26 @@ def test_the_architecture_has_the_chains_of_imports(contract: str, left_out: lis
     ]
     chain = " → ".join(layer for layer in layers if layer not in left_out)
     assert f"`{chain}`" in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+CHAPTERS = sorted(path for path in (ROOT / "docs/architecture").glob("*.md") if path.stem != "index")
+CHAPTER_WORDS = 600
+CONSOLE = re.compile(r"^```console.*\n((?:.*\n)*?)```$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_a_chapter_is_short_and_has_a_picture_and_names_of_code(chapter: Path) -> None:
+    text = chapter.read_text(encoding="utf-8")
+    assert len(text.split()) <= CHAPTER_WORDS
+    assert text.count("```text") == 1
+    assert sum(is_defined(name) for name in IN_BACKTICKS.findall(text) if DOTTED.fullmatch(name))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
+def test_what_a_chapter_lets_its_reader_try_is_run_in_the_lab_that_it_names(chapter: Path) -> None:
+    trying = chapter.read_text(encoding="utf-8").partition("## Try it")[2]
+    (lab,) = [link for link in LINK.findall(trying) if link.startswith("../labs/")]
+    run = (chapter.parent / lab).read_text(encoding="utf-8").splitlines()
+    tried = [line for fence in CONSOLE.findall(trying) for line in fence.splitlines()]
+    assert tried
+    assert [line for line in tried if line not in run] == []
