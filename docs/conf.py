@@ -10,6 +10,8 @@ include_patterns = [
     "docs/**",
     "*/README.md",
     "connect/**/*.md",
+    "broker/log/format.md",
+    "spark_analytics/jobs/README.md",
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",

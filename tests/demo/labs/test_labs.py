@@ -17,7 +17,7 @@ from millstream.launch import program_command, program_environment
 
 pytestmark = pytest.mark.slow
 
-LAB_SECONDS = 240
+LAB_SECONDS = 600
 RUNBOOKS = Path(__file__).parents[3] / "docs/runbooks"
 ALONE = ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LOOPBACK = 'ip link set lo up && exec "$@"'
