@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "broker" / "log" / "format.md"
 
 def example(name: str) -> bytes:
     """The bytes of one block of the page: hexadecimal digits up to the wide gap."""
-    found = re.search(rf"```{name}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    found = re.search(rf"```text {name}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None, name
     return bytes.fromhex("".join(line.split("   ")[0] for line in found[1].splitlines()))
 
