@@ -216,7 +216,9 @@ def test_the_architecture_has_the_chains_of_imports(contract: str, left_out: lis
     assert f"`{chain}`" in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
-CHAPTERS = sorted(path for path in (ROOT / "docs/architecture").glob("*.md") if path.stem != "index")
+CHAPTERS = sorted(
+    path for path in (ROOT / "docs/architecture").glob("*.md") if path.stem != "index"
+)
 CHAPTER_WORDS = 600
 CONSOLE = re.compile(r"^```console.*\n((?:.*\n)*?)```$", re.MULTILINE)
 
