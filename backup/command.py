@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 from backup.folder import FolderError, NewBackup, StoredBackup
+from backup.places import Place, PlaceError, place_at
 from backup.restoring import Restoring
 from backup.taking import Taking
 from common.credentials.access import add_option, kafka_access
@@ -31,18 +31,19 @@ def backup(arguments: Sequence[str]) -> int:
     parser = _parser(
         "backup",
         "Write topics with their records, the offsets of consumer groups, access rules and quotas "
-        "of a Kafka cluster into a folder, while the cluster runs. Only committed records are "
-        "read, up to one offset of each partition: where it ended at the start.",
-        "an empty folder, or a new one",
+        "of a Kafka cluster into a folder or an object store, while the cluster runs. Only "
+        "committed records are read, up to one offset of each partition: where it ended at the "
+        "start.",
+        "a new or empty folder, or s3://BUCKET/PATH",
     )
 
     def run(client: AdminClient, options: argparse.Namespace) -> None:
-        folder = NewBackup(options.folder)
+        folder = NewBackup(options.place)
         taking = Taking(client, folder, _matches(options.topics), Progress(), _tell)
         made = taking.take(timestamp_ms(), is_whole=options.topics is None)
         records = sum(each.records for topic in made.topics for each in topic.partitions)
         print(  # noqa: T201
-            f"{options.folder}: {len(made.topics)} topics, {records} records, "
+            f"{options.place}: {len(made.topics)} topics, {records} records, "
             f"{len(made.groups)} groups, {len(made.acls)} access rules, {len(made.quotas)} quotas"
         )
 
@@ -56,7 +57,7 @@ def restore(arguments: Sequence[str]) -> int:
         "Write a backup into a cluster that has none of its topics. All files are checked before "
         "anything is created. Records keep their order, keys, headers and times; they get new "
         "offsets, and groups go on at the same records.",
-        "the folder of a backup",
+        "the folder of a backup, or s3://BUCKET/PATH",
     )
     parser.add_argument(
         "--replication-factor",
@@ -66,14 +67,14 @@ def restore(arguments: Sequence[str]) -> int:
     )
 
     def run(client: AdminClient, options: argparse.Namespace) -> None:
-        stored = StoredBackup(options.folder)
+        stored = StoredBackup(options.place)
         is_meant = _matches(options.topics)
         topics = [each for each in stored.manifest.topics if is_meant(each.name)]
         is_whole = options.topics is None
         restoring = Restoring(client, stored, topics, Progress(), _tell)
         restoring.restore(replication_factor=options.replication_factor, is_whole=is_whole)
         records = sum(each.records for topic in topics for each in topic.partitions)
-        print(f"{options.folder}: {len(topics)} topics and {records} records are restored")  # noqa: T201
+        print(f"{options.place}: {len(topics)} topics and {records} records are restored")  # noqa: T201
 
     return _run(parser, run, arguments)
 
@@ -90,13 +91,14 @@ class Progress:
             _tell(f"{place}: {records} records, {done * 100 // max(1, total)} %")
 
 
-def _parser(name: str, description: str, of_folder: str) -> CommandParser:
+def _parser(name: str, description: str, of_place: str) -> CommandParser:
     parser = CommandParser(
         prog=f"millstream {name}",
         description=description,
         examples=[
             f"millstream {name} {_AT} /var/backups/monday",
             f"millstream {name} {_AT} --topics 'orders|payments' /var/backups/orders",
+            f"millstream {name} {_AT} s3://backups/monday",
         ],
     )
     parser.add_argument(
@@ -111,7 +113,7 @@ def _parser(name: str, description: str, of_folder: str) -> CommandParser:
         metavar="REGEX",
         help="only these topics and the offsets of groups in them; no access rules, no quotas",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help=of_folder)
+    parser.add_argument("place", type=_place, metavar="PLACE", help=of_place)
     return parser
 
 
@@ -146,6 +148,13 @@ def _tell(text: str) -> None:
 
 def _matches(pattern: re.Pattern[str] | None) -> Callable[[str], bool]:
     return lambda name: pattern is None or pattern.fullmatch(name) is not None
+
+
+def _place(text: str) -> Place:
+    try:
+        return place_at(text)
+    except PlaceError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -8,14 +8,13 @@ SHA256SUMS is written last: a folder without it is no whole backup.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
 from backup.manifest import Manifest, ManifestError, TopicBackup, of_json, to_json
+from backup.places import Place
 from backup.records import HEADER, DamagedBatchError, check, count_of, placed, size_of
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -28,23 +27,22 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class FolderError(Exception):
-    """A folder cannot be used, is no backup, or is damaged; the text names the file."""
+    """A place cannot be used, holds no backup, or a damaged one; the text names the file."""
 
 
 class NewBackup:
-    """Owns a folder that a backup is written into."""
+    """Owns the place that a backup is written into."""
 
-    def __init__(self, folder: Path) -> None:
-        """Create the folder; raise FolderError if it has files."""
-        self.folder = folder
+    def __init__(self, place: Place) -> None:
+        """Raise FolderError if there are files."""
+        self.place = place
         self.sums: dict[str, str] = {}
         """File -> its checksum."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise FolderError(f"{folder} has files already; a backup needs a folder of its own")
+            if not place.is_empty():
+                raise FolderError(f"{place} has files already; a backup needs a folder of its own")
         except OSError as error:
-            raise FolderError(f"{folder}: {error.strerror}") from error
+            raise FolderError(f"{place}: {error.strerror or error}") from error
 
     def partition(self, topic: str, partition: int) -> "PartitionWriter":
         return PartitionWriter(self, f"topics/{topic}/{partition}")
@@ -52,17 +50,10 @@ class NewBackup:
     def end(self, manifest: Manifest) -> None:
         """Write what makes the backup whole."""
         text = to_json(manifest).encode()
-        self._write(_MANIFEST, text)
+        self.place.write_whole(_MANIFEST, text)
         self.sums[_MANIFEST] = hashlib.sha256(text).hexdigest()
         lines = [f"{digest}  {name}\n" for name, digest in sorted(self.sums.items())]
-        self._write(_SUMS, "".join(lines).encode())
-
-    def _write(self, name: str, data: bytes) -> None:
-        unfinished = self.folder / f"{name}.new"
-        with unfinished.open("wb") as file:
-            file.write(data)
-            _sync(file)
-        unfinished.replace(self.folder / name)
+        self.place.write_whole(_SUMS, "".join(lines).encode())
 
 
 class PartitionWriter:
@@ -82,9 +73,7 @@ class PartitionWriter:
             self._end_segment()
         if self._file is None:
             self._name = f"{self._place}/{self.records:020}.log"
-            path = self._backup.folder / self._name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file, self._digest = path.open("xb"), hashlib.sha256()
+            self._file, self._digest = self._backup.place.create(self._name), hashlib.sha256()
         data = placed(batch, self.records)
         self._file.write(data)
         self._digest.update(data)
@@ -92,8 +81,7 @@ class PartitionWriter:
 
     def _end_segment(self) -> None:
         if self._file is not None:
-            _sync(self._file)
-            self._file.close()
+            self._backup.place.finish(self._file)
             self._backup.sums[self._name] = self._digest.hexdigest()
             self._file = None
 
@@ -110,11 +98,11 @@ class PartitionWriter:
 
 
 class StoredBackup:
-    """A folder with a backup. Methods raise FolderError."""
+    """A place with a backup. Methods raise FolderError."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, place: Place) -> None:
         """Read the checksums and the manifest."""
-        self.folder = folder
+        self.place = place
         self._sums = self._read_sums()
         text = self._small_file(_MANIFEST)
         if hashlib.sha256(text).hexdigest() != self._sums.get(_MANIFEST):
@@ -140,10 +128,10 @@ class StoredBackup:
         """Yield the batches of a partition in order."""
         for name in self._segments(topic, partition):
             try:
-                with (self.folder / name).open("rb") as file:
+                with self.place.open(name) as file:
                     yield from self._batches(name, file)
             except OSError as error:
-                raise self._damaged(name, str(error.strerror)) from error
+                raise self._damaged(name, str(error.strerror or error)) from error
 
     def _batches(self, name: str, file: IO[bytes]) -> Iterator[bytes]:
         while header := file.read(HEADER.size):
@@ -166,17 +154,15 @@ class StoredBackup:
     def _check_sum(self, name: str) -> None:
         digest = hashlib.sha256()
         try:
-            with (self.folder / name).open("rb") as file:
+            with self.place.open(name) as file:
                 while chunk := file.read(_CHUNK_BYTES):
                     digest.update(chunk)
         except OSError as error:
-            raise self._damaged(name, str(error.strerror)) from error
+            raise self._damaged(name, str(error.strerror or error)) from error
         if digest.hexdigest() != self._sums[name]:
             raise self._damaged(name, "it does not have the checksum of SHA256SUMS")
 
     def _read_sums(self) -> dict[str, str]:
-        if not (self.folder / _SUMS).is_file():
-            raise FolderError(f"{self.folder} is no whole backup: there is no {_SUMS}")
         found = {}
         text = self._small_file(_SUMS).decode(errors="replace")
         for number, line in enumerate(text.splitlines(keepends=True), 1):
@@ -188,18 +174,15 @@ class StoredBackup:
 
     def _small_file(self, name: str) -> bytes:
         try:
-            with (self.folder / name).open("rb") as file:
+            with self.place.open(name) as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
+        except FileNotFoundError as error:
+            raise FolderError(f"{self.place} is no whole backup: there is no {name}") from error
         except OSError as error:
-            raise self._damaged(name, str(error.strerror)) from error
+            raise self._damaged(name, str(error.strerror or error)) from error
         if len(data) > MAX_MANIFEST_BYTES:
             raise self._damaged(name, f"it has more than {MAX_MANIFEST_BYTES} bytes")
         return data
 
     def _damaged(self, name: str, why: str) -> FolderError:
-        return FolderError(f"{self.folder / name}: {why}")
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+        return FolderError(f"{self.place}/{name}: {why}")

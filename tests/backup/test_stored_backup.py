@@ -19,6 +19,7 @@ from backup.manifest import (
     of_json,
     to_json,
 )
+from backup.places import Folder, PlaceError, place_at
 from backup.records import Batcher, committed, count_of
 from common.kafka.acls import Acl, ResourcePattern
 
@@ -43,7 +44,7 @@ def record(number: int, size: int = 1) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    backup = NewBackup(tmp_path)
+    backup = NewBackup(Folder(tmp_path))
     batcher = Batcher()
     with backup.partition("orders", 0) as writer:
         for number in range(3):
@@ -65,7 +66,7 @@ def with_sums(folder: Path) -> None:
 
 
 def test_what_is_written_is_read(folder: Path) -> None:
-    stored = StoredBackup(folder)
+    stored = StoredBackup(Folder(folder))
     assert stored.manifest == MANIFEST
     stored.check(stored.manifest.topics[0])
     batches = list(stored.batches("orders", 0))
@@ -103,26 +104,26 @@ def test_a_damaged_segment_is_refused(
     path.write_bytes(damage(path.read_bytes()))
     if is_forged:
         with_sums(folder)
-    stored = StoredBackup(folder)
+    stored = StoredBackup(Folder(folder))
     with pytest.raises(FolderError, match="topics/orders/0"):
         stored.check(stored.manifest.topics[0])
 
 
 def test_a_file_that_is_missing_is_named(folder: Path) -> None:
     (folder / SEGMENT).unlink()
-    stored = StoredBackup(folder)
+    stored = StoredBackup(Folder(folder))
     with pytest.raises(FolderError, match=SEGMENT):
         stored.check(stored.manifest.topics[0])
     (folder / "SHA256SUMS").unlink()
     with pytest.raises(FolderError, match="no whole backup"):
-        StoredBackup(folder)
+        StoredBackup(Folder(folder))
 
 
 def test_a_manifest_with_another_checksum_is_refused(folder: Path) -> None:
     path = folder / "manifest.json"
     path.write_text(path.read_text().replace('"records": 3', '"records": 4'))
     with pytest.raises(FolderError, match=r"manifest\.json"):
-        StoredBackup(folder)
+        StoredBackup(Folder(folder))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_checksums_of_strange_files_are_refused(folder: Path, line: str) -> None
     with (folder / "SHA256SUMS").open("a") as file:
         file.write(line)
     with pytest.raises(FolderError, match="SHA256SUMS"):
-        StoredBackup(folder)
+        StoredBackup(Folder(folder))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_a_manifest_of_another_format_is_refused(
     (folder / "manifest.json").write_text(json.dumps(found))
     with_sums(folder)
     with pytest.raises(FolderError, match=r"manifest\.json"):
-        StoredBackup(folder)
+        StoredBackup(Folder(folder))
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b"\xff", b"[" * 100_000])
@@ -175,10 +176,16 @@ def test_a_manifest_that_is_no_object_is_refused(folder: Path, text: bytes) -> N
     (folder / "manifest.json").write_bytes(text)
     with_sums(folder)
     with pytest.raises(FolderError, match=r"manifest\.json"):
-        StoredBackup(folder)
+        StoredBackup(Folder(folder))
 
 
 def test_a_folder_with_files_gets_no_backup(folder: Path) -> None:
     with pytest.raises(FolderError, match="has files already"):
-        NewBackup(folder)
+        NewBackup(Folder(folder))
     assert of_json(to_json(MANIFEST).encode()) == MANIFEST
+
+
+@pytest.mark.parametrize("text", ["s3://bucket", "s3:///path", "s3://key:secret@b/p", "ftp://b/p"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(PlaceError, match="s3://BUCKET/PATH"):
+        place_at(text)

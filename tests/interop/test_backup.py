@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from pyarrow import fs
 
 from backup.command import backup, restore
 from common.kafka.admin import configs
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.quotas import alter_quotas, describe_quotas
 from common.kafka.admin.settings import AdminSettings
-from common.kafka.admin.topics import create_topic, find_topics
+from common.kafka.admin.topics import create_topic, delete_topics, find_topics
 from millstream.testing import LocalBroker
 from millstream.testing.apache_kafka import ApacheBroker
 from tests.lib.apache_kafka import kafka_libs
+from tests.lib.s3_server import s3_server
 
 pytestmark = pytest.mark.interop
 
@@ -211,3 +213,35 @@ def test_apache_kafka_takes_a_backup_of_every_codec(
         assert run(backup, apache, tmp_path / "theirs") == 0
     manifest = json.loads((tmp_path / "theirs/manifest.json").read_text())
     assert [each["records"] for each in manifest["topics"][0]["partitions"]] == [500]
+
+
+def test_an_object_store_keeps_a_backup(
+    source: LocalBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.create_topic("kept", 1)
+    producer = Producer({"bootstrap.servers": source.bootstrap_servers})
+    for number in range(500):
+        producer.produce("kept", f"{number}" * 99)
+    producer.flush()
+    before = rows(source, "kept", 0)
+    with s3_server() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{server.host}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.key)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
+        files = fs.S3FileSystem(
+            endpoint_override=server.host, scheme="http", allow_bucket_creation=True
+        )
+        files.create_dir("backups")
+        assert run(backup, source, "--topics", "kept", "s3://backups/monday") == 0
+        assert run(backup, source, "--topics", "kept", "s3://backups/monday/") == 1
+        assert "has files already" in capsys.readouterr().err
+        with admin(source) as client:
+            delete_topics(client, ["kept"])
+        assert run(restore, source, "s3://backups/monday") == 0
+        assert rows(source, "kept", 0) == before
+
+        assert run(restore, source, "s3://backups/tuesday") == 1
+        assert "s3://backups/tuesday is no whole backup" in capsys.readouterr().err
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        assert run(restore, source, "s3://backups/monday") == 1
+        assert "s3://backups/monday/SHA256SUMS: " in capsys.readouterr().err
