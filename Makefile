@@ -1,7 +1,7 @@
 # `make help` lists the commands. Every one of them sets up what it needs in .venv first, and pip
 # shows how far it is: the first time Spark alone is 450 MB, for which `make demo` does not wait.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel docs test test-changed test-containers slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
+.PHONY: help setup demo wheel docs test test-changed test-containers api-server slowest check lint format style types contracts quick fix sim connect-sim disk-damage chaos round-trips mirror-faults streams-smoke fuzz least-rights bench lock clean
 
 # Tests start our programs hundreds of times: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -95,6 +95,9 @@ test-changed: $(VENV)/.dev $(VENV)/.demo ## the tests that a change can reach by
 
 test-containers: $(VENV)/.dev ## the image and the containers at work, where Docker is or can be started
 	MILLSTREAM_TEST_CONTAINERS=1 TESTCONTAINERS_RYUK_DISABLED=true $(PYTEST) 0 -m "" -rs tests/deploy
+
+api-server: ## Kubernetes' API server, built from Go's modules, so that tests give it the manifests: once, ten minutes
+	tests/deploy/build-api-server build/api-server
 
 slowest: $(VENV)/.dev ## where the last `make test` spent its time: the slowest twenty tests and files
 	@$(BIN)/python -m tests.lib.slowest $(REPORTS)

@@ -1,11 +1,9 @@
 """The manifests, held against the programs they start; no Kubernetes is started.
 
-`kustomize`, where it is, builds every overlay; what it would merge is merged here by hand for the
-brokers alone, whose environment is the largest part.
+`kustomize` or `kubectl`, where one is, builds every overlay; what it would merge is merged here by
+hand for the brokers alone, whose environment is the largest part.
 """
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ from broker.raft.voter_set import Endpoint
 from broker.server.quorum.initial_controllers import read_initial_controllers
 from broker.server.quorum.voters import controller_endpoints
 from millstream.cli.commands import SERVICES
+from tests.lib.kubernetes_api import MANIFESTS, OVERLAYS, manifest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "deploy" / "kubernetes"
-BASE = FOLDER / "base"
-OVERLAYS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"))
+BASE = MANIFESTS / "base"
 
 
 def documents() -> list[dict[str, Any]]:
@@ -41,7 +38,7 @@ def pod_environment(number: int, overlay: str = "") -> dict[str, str]:
     (container,) = of_kind("StatefulSet")["broker"]["spec"]["template"]["spec"]["containers"]
     env = list(container["env"])
     if overlay:
-        for patch in yaml.safe_load((FOLDER / overlay / "kustomization.yaml").read_text())[
+        for patch in yaml.safe_load((MANIFESTS / overlay / "kustomization.yaml").read_text())[
             "patches"
         ]:
             changed = yaml.safe_load(patch["patch"])
@@ -148,14 +145,10 @@ def test_a_rolling_update_waits_until_a_broker_is_in_sync() -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kustomize_builds_it(overlay: str) -> None:
-    kustomize = shutil.which("kustomize")
-    if kustomize is None:
-        pytest.skip("no kustomize on the PATH")
-    done = subprocess.run(
-        [kustomize, "build", FOLDER / overlay], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    for each in yaml.safe_load_all(done.stdout):
+    built = manifest(overlay)
+    if built is None:
+        pytest.skip("neither kustomize nor kubectl is on the PATH")
+    for each in yaml.safe_load_all(built):
         for container in (
             each.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
         ):
