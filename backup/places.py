@@ -1,7 +1,7 @@
 """Where the files of a backup are: a folder of this machine, or a bucket of an object store.
 
-A bucket is given as `s3://BUCKET/PATH`. Who may use it is said as for every client of S3: by
-`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the files of the AWS tools; `AWS_ENDPOINT_URL`
+A bucket is given as `s3://BUCKET/PATH`. The keys are those of every client of S3: the variables
+`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or the files of the AWS tools. `AWS_ENDPOINT_URL`
 names another store with this API.
 """
 
