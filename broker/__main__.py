@@ -45,6 +45,7 @@ COMMANDS = {
     "verifiable-producer": "produce numbers, told as JSON (kafka-verifiable-producer)",
     "verifiable-consumer": "consume, told as JSON (kafka-verifiable-consumer)",
     "verifiable-share-consumer": "share, told as JSON (kafka-verifiable-share-consumer)",
+    "faults": "a proxy that puts faults on demand before any Kafka",
 }
 
 
@@ -63,8 +64,8 @@ def main(arguments: list[str]) -> int:
     end_at_once_when_interrupted()
     module = import_module(f"broker.cli.{name.replace('-', '_')}")
     tool: Callable[[list[str]], int] = module.main
-    # A node stops by itself when it is told to.
-    return tool(rest) if name == "start" else run_tool(tool, rest)
+    # A server stops by itself when it is told to.
+    return tool(rest) if name in {"start", "faults"} else run_tool(tool, rest)
 
 
 def _print_usage(to: TextIO) -> None:

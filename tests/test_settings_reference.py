@@ -36,7 +36,7 @@ def test_every_program_is_there() -> None:
     page = PAGE.read_text()
     pipeline = {"service", "streams", "spark-job", "dashboard"}
     assert pipeline <= GROUPS["The order pipeline"].keys()
-    for name in ("lag", *GROUPS["Servers"], *pipeline):
+    for name in ("lag", "faults", *GROUPS["Servers"], *pipeline):
         assert f"`millstream {name}" in page, name
 
 

@@ -31,6 +31,11 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "millstream security check server.properties",
         "millstream security check server.properties --override authorizer.class.name=",
     ),
+    "faults": (
+        "millstream faults --listen 127.0.0.1:19092 --upstream localhost:9092",
+        "millstream faults --listen 127.0.0.1:19092 --upstream kafka.example.org:9093 "
+        "--command-config tls.properties --control 127.0.0.1:9300",
+    ),
     "client-metrics": (
         f"millstream client-metrics {_AT} --alter --name all --metrics '*' --interval 30000",
         f"millstream client-metrics {_AT} --describe",

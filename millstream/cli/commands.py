@@ -60,6 +60,7 @@ PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "streams": ("streams", (), "run the live views of the orders, with Faust"),
     "spark-job": ("spark_analytics.jobs", (), "run the exact figures of the orders, with Spark"),
     "dashboard": ("spark_analytics.dashboard", (), "serve the dashboard of the Spark job"),
+    "faults": ("broker", ("faults",), "a proxy that puts faults on demand before any Kafka"),
 }
 SERVICES = tuple(name.replace("_", "-") for name in service_names())
 STACK_COMMANDS = {
@@ -98,12 +99,13 @@ OWN_COMMANDS = {
     ),
 }
 _OF_THE_PIPELINE = ("streams", "spark-job", "dashboard")
+_FOR_TESTS = ("faults",)
 GROUPS = {
     "Kafka on this machine": STACK_COMMANDS,
     "Servers": {
         name: what
         for name, (_, _, what) in PROGRAMS.items()
-        if name not in TOOLS and name not in _OF_THE_PIPELINE
+        if name not in {*TOOLS, *_OF_THE_PIPELINE, *_FOR_TESTS}
     },
     "Any cluster": {
         name: OWN_COMMANDS[name][1] for name in ("explain", "lag", "backup", "restore")
@@ -114,7 +116,10 @@ GROUPS = {
         "service": f"run one service: {', '.join(SERVICES)}",
         **{name: PROGRAMS[name][2] for name in _OF_THE_PIPELINE},
     },
-    "For tests": {"certificates": OWN_COMMANDS["certificates"][1]},
+    "For tests": {
+        "faults": PROGRAMS["faults"][2],
+        "certificates": OWN_COMMANDS["certificates"][1],
+    },
     "This command": {
         "help": "explain a topic, or a command",
         "version": "print the version, as --version does",

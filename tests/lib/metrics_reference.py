@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from bench.broker import hot_path
+from broker.proxy.proxy_metrics import Numbers, ProxyCollector
 from broker.server.broker_metrics import BrokerCollector, ClientMetricsCollector
 from broker.server.clock import SystemClock
 from broker.server.quorum.quorum_metrics import QuorumCollector
@@ -109,6 +110,7 @@ def programs(folder: Path) -> Iterator[tuple[str, list[Family]]]:
     probed = CollectorRegistry()
     Figures(probed)
     yield "The lag monitor with --probe", of_registry(probed)
+    yield "The proxy with faults", families_of([ProxyCollector(Numbers())])
     yield "Streams", of_registry(StreamsMetrics().registry)
     yield "A Spark job", of_registry(JobMetrics().registry)
     dashboard = CollectorRegistry()

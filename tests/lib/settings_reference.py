@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import broker.cli.faults
 import console.settings
 import lag.command
 import mirror.__main__
@@ -379,6 +380,9 @@ def sections() -> Iterator[Section]:
         "The console", "`millstream console`", lambda: console.settings.read_settings([])
     )
     yield _of_options("The lag monitor", "`millstream lag`", lambda: lag.command.main([]))
+    yield _of_options(
+        "The proxy with faults", "`millstream faults`", lambda: broker.cli.faults.main([])
+    )
     yield from _of_services()
     yield _of_class(StreamsSettings, "Streams", "`millstream streams`")
     yield _of_class(JobSettings, "The Spark job", "`millstream spark-job`")

@@ -35,6 +35,7 @@ SLIPS = {
     "start": ("--nmae=x", "--name"),
     "explain": ("--jsno", "--json"),
     "lag": ("--wtach", "--watch"),
+    "faults": ("--upstraem=a:1", "--upstream"),
     "backup": ("--topcs=a", "--topics"),
     "restore": ("--topcs=a", "--topics"),
     "explain topic": ("--record-bites=1", "--record-bytes"),

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
-from broker.server.testing.open_api import open_api
+from broker.server.testing.open_api import BROKER, About, open_api
 from broker.server.testing.routes import JSON, Answer, Command, Refused, Route
 from common.http.small_server import Asked, LaterPage, Page, problem
 
@@ -18,11 +18,11 @@ from common.http.small_server import Asked, LaterPage, Page, problem
 class Control:
     """Serves the routes, and the document about them at `/openapi.json`."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        document = open_api(routes)
+    def __init__(self, routes: Sequence[Route], about: About = BROKER) -> None:
+        document = open_api(routes, about)
         self._routes: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
-        about = Route("GET", "/openapi.json", lambda _: Answer(value=document), "This document")
-        for route in (*routes, about):
+        told = Route("GET", "/openapi.json", lambda _: Answer(value=document), "This document")
+        for route in (*routes, told):
             pattern = re.compile(re.escape(route.path).replace(r"\{id\}", "([0-9]{1,9})"))
             self._routes.setdefault(route.path, (pattern, {}))[1][route.method] = route
 

@@ -1,12 +1,13 @@
 """The routes `/faults`, which arms rules, and `/requests`, which tells the calls of clients."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
 from broker.faults.calls import WANTED, CallLog
 from broker.faults.places import Kind
-from broker.faults.rule import DiskFailure, FaultKind, api_name, read_api, read_rule
+from broker.faults.rule import DiskFailure, FaultKind, Rule, api_name, read_api, read_rule
 from broker.faults.rule_book import Armed, RuleBook
 from broker.server.testing.routes import Answer, Command, Refused, Route
 from common.kafka.errors import ErrorCode
@@ -57,9 +58,16 @@ _RULE: Final[dict[str, Any]] = {
 class FaultRoutes:
     """The functions of the routes."""
 
-    def __init__(self, rules: RuleBook, calls: CallLog) -> None:
+    def __init__(
+        self,
+        rules: RuleBook,
+        calls: CallLog,
+        why_not: Callable[[Rule], str | None] = lambda _: None,
+    ) -> None:
+        """`why_not` says why a rule can never act here; None if it can."""
         self._rules = rules
         self._calls = calls
+        self._why_not = why_not
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -92,6 +100,8 @@ class FaultRoutes:
     def _arm(self, command: Command) -> Answer:
         try:
             rule = read_rule(command.json_body())
+            if (why := self._why_not(rule)) is not None:
+                raise ValueError(why)
             return Answer(HTTPStatus.CREATED, self._rules.arm(rule).as_json())
         except ValueError as error:
             raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None

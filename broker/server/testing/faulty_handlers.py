@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -155,6 +156,7 @@ class FaultyHandlers:
     def _throttled(self, rule: Rule, context: RequestContext, answer: Answer) -> Answer:
         """Tell the client to wait, and read nothing from it for this time (KIP-219)."""
         if isinstance(answer, Message) and hasattr(answer, "throttle_time_ms"):
+            answer = copy(answer)
             answer.throttle_time_ms = max(answer.throttle_time_ms, rule.ms)
         context.connection.mute(breaking.Pause(self._around.loop, rule.ms))
         return answer

@@ -1,25 +1,34 @@
 """The document about the control, OpenAPI 3.1, made from its routes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from broker.server.testing.routes import JSON, Route
 from common.http.problem_document import PROBLEM_TYPE
 
-_ABOUT = (
+
+class About(NamedTuple):
+    """What has the control."""
+
+    title: str
+    text: str
+
+
+BROKER: Final = About(
+    "Millstream broker under test",
     "Faults on demand for the tests of Kafka clients. A broker has this control only if it was "
-    "started with --testing."
+    "started with --testing.",
 )
 
 
-def open_api(routes: Sequence[Route]) -> dict[str, Any]:
+def open_api(routes: Sequence[Route], about: About) -> dict[str, Any]:
     """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Millstream broker under test", "version": "1", "description": _ABOUT},
+        "info": {"title": about.title, "version": "1", "description": about.text},
         "paths": paths,
     }
 

@@ -1,5 +1,7 @@
 """What a Fetch or a ShareFetch is about: it leaves out the partitions of its session."""
 
+from collections.abc import Callable, Iterable
+
 from broker.replication.fetch_session.session import FINAL_EPOCH, FULL_EPOCH
 from broker.server.broker import Broker
 from broker.share.session import SessionKey
@@ -9,13 +11,32 @@ from common.kafka.protocol.messages.share_fetch import FetchPartition as SharePa
 from common.kafka.protocol.messages.share_fetch import FetchTopic as ShareTopic
 from common.kafka.protocol.messages.share_fetch import ShareFetchRequest
 
+FetchedBy = Callable[[int], Iterable[tuple[str | bytes, int]]]
+"""Returns the partitions of a fetch session, by its id; none if there is no such session."""
+SharedBy = Callable[[SessionKey], Iterable[tuple[bytes, int]]]
+"""Returns those of a share session."""
+
 
 class SessionPartitions:
-    """Finds them in the sessions of a broker."""
+    """Finds them in sessions."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._fetches = broker.fetch_sessions
-        self._shares = broker.shares.sessions
+    def __init__(self, fetched_by: FetchedBy, shared_by: SharedBy) -> None:
+        self._fetched_by = fetched_by
+        self._shared_by = shared_by
+
+    @classmethod
+    def of(cls, broker: Broker) -> "SessionPartitions":
+        """Find them in the sessions of a broker."""
+
+        def fetched_by(session_id: int) -> Iterable[tuple[str | bytes, int]]:
+            session = broker.fetch_sessions.find(session_id)
+            return () if session is None else session.partitions
+
+        def shared_by(key: SessionKey) -> Iterable[tuple[bytes, int]]:
+            session = broker.shares.sessions.find(key)
+            return () if session is None else session.partitions
+
+        return cls(fetched_by, shared_by)
 
     def listed(self, request: Message) -> Message | None:
         """Return a request with all its partitions; None if it has no session."""
@@ -29,9 +50,8 @@ class SessionPartitions:
             for topic in request.topics
             for each in topic.partitions
         }
-        session = self._fetches.find(request.session_id)
-        if session is not None and request.session_epoch != FULL_EPOCH:
-            keys |= session.partitions.keys()
+        if request.session_epoch != FULL_EPOCH:
+            keys |= {*self._fetched_by(request.session_id)}
         for topic in request.forgotten_topics_data:
             keys -= {(topic.topic or topic.topic_id, number) for number in topic.partitions}
         topics: dict[str | bytes, FetchTopic] = {}
@@ -47,9 +67,8 @@ class SessionPartitions:
             for topic in request.topics
             for each in topic.partitions
         }
-        session = self._shares.find(key)
-        if session is not None and request.share_session_epoch > 0:
-            keys |= set(session.partitions)
+        if request.share_session_epoch > 0:
+            keys |= {*self._shared_by(key)}
         for topic in request.forgotten_topics_data:
             keys -= {(topic.topic_id, number) for number in topic.partitions}
         topics: dict[bytes, ShareTopic] = {}

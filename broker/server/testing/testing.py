@@ -63,7 +63,7 @@ class Testing:
     ) -> Callable[[int], Handler | None]:
         """Return a function that makes the handlers of a broker, with the rules before them."""
         faulty = self._handlers(
-            broker.metadata, SessionPartitions(broker).listed, self._is_of_broker
+            broker.metadata, SessionPartitions.of(broker).listed, self._is_of_broker
         )
         return lambda api_key: faulty.handler_of(make, api_key)
 
