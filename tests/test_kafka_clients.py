@@ -20,7 +20,7 @@ TOPICS = ("NewPartitions", "NewTopic")
 OF_OTHERS = ("_replace", "_jsc")
 """Attributes of named tuples, and of Spark's sessions."""
 HAVE_ADMIN_CLIENTS = ("connect", "millstream")
-STOCK_CLIENTS = ("stock_admins.py", "topic_creator.py")
+STOCK_CLIENTS = ("python_calls.py", "stock_admins.py", "topic_creator.py")
 """Files in `tests/lib` that show what the library's own admin client sees."""
 
 

@@ -94,8 +94,9 @@ class MovableClock(SystemClock):
         return timer
 
     def advance(self, ms: int) -> None:
-        """Move both times forward; what is due is called in the next turn of the loop, in order.
+        """Move both times forward, and call what is due, in order.
 
+        Nothing comes between: a request that has arrived would prolong what is to expire.
         Raises ValueError for a time that is negative, or more than a hundred years in all.
         """
         if not 0 <= ms <= MAX_AHEAD_MS - self.ahead_ms:
@@ -103,7 +104,10 @@ class MovableClock(SystemClock):
         self.ahead_ms += ms
         now_ms = self.now_ms()
         for timer in sorted(self._timers, key=lambda each: each.due_ms):
-            timer.set(timer.due_ms - now_ms)
+            if timer.due_ms > now_ms:
+                timer.set(timer.due_ms - now_ms)
+            elif timer in self._timers:  # Else an earlier one has cancelled it.
+                timer.call()
         self.on_moved()
 
     def begin(self, ahead_ms: int) -> None:
@@ -143,6 +147,15 @@ class _MovableTimer:
             if delay_ms <= 0
             else loop.call_later(delay_ms / 1000, self._call)
         )
+
+    def call(self) -> None:
+        """Call it, and not by the loop; a failure goes where the loop would report it."""
+        self.cancel()
+        try:
+            self._callback(*self._arguments)
+        except Exception as error:  # noqa: BLE001 - the loop has the same edge
+            context = {"message": f"a timer failed: {self._callback}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     def _call(self) -> None:
         self._timers.pop(self, None)

@@ -16,7 +16,7 @@ from typing import Any, Final, Unpack
 
 from millstream.testing.broker_clock import BrokerClock
 from millstream.testing.faults import Chosen, Faults, Rule
-from millstream.testing.topics import ADMIN_SETTINGS, TIMEOUT_SECONDS, create_topic
+from millstream.testing.topics import ADMIN_SETTINGS, TIMEOUT_SECONDS, ask_for_topic, wait_for_topic
 
 SESSION_SECONDS: Final = 60.0
 """More than the 45 seconds that clients and groups have by default.
@@ -121,6 +121,7 @@ class Situations:
     def topic_made_anew(self, name: str, *, settings: Mapping[str, str] | None = None) -> None:
         """The topic is deleted and made again, with another id, as many partitions, no records.
 
+        Until it is there, clients are told that it is not: none of them creates it first.
         Raise confluent_kafka.KafkaException if the brokers refuse it.
         """
         from confluent_kafka.admin import AdminClient
@@ -129,8 +130,15 @@ class Situations:
         admin = AdminClient({**ADMIN_SETTINGS, **client_settings, "log_level": 2})
         partitions = admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions
         replicas = len(partitions[0].replicas)
-        admin.delete_topics([name])[name].result(TIMEOUT_SECONDS)
-        create_topic(client_settings, name, len(partitions), replicas, settings or {})
+        missing = self._faults.error(
+            "Metadata", "UNKNOWN_TOPIC_OR_PARTITION", topic=name, allow_unused=True
+        ).always()
+        try:
+            admin.delete_topics([name])[name].result(TIMEOUT_SECONDS)
+            ask_for_topic(client_settings, name, len(partitions), replicas, settings or {})
+        finally:
+            missing.remove()
+        wait_for_topic(client_settings, name, len(partitions))
 
     # --- the cluster ---
 

@@ -24,17 +24,34 @@ def create_topic(
 
     Raise confluent_kafka.KafkaException if the brokers refuse the topic, and TimeoutError.
     """
+    ask_for_topic(client_settings, name, partitions, replication_factor, settings)
+    wait_for_topic(client_settings, name, partitions)
+
+
+def ask_for_topic(
+    client_settings: Mapping[str, Any],
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    settings: Mapping[str, str],
+) -> None:
+    """Create a topic; raise confluent_kafka.KafkaException if the brokers refuse it."""
     # Imported here, so that a test without topics does not wait for the library.
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    quiet = {**client_settings, "log_level": 2}
-    admin = AdminClient({**ADMIN_SETTINGS, **quiet})
+    admin = AdminClient({**ADMIN_SETTINGS, **client_settings, "log_level": 2})
     wanted = NewTopic(name, partitions, replication_factor, config=dict(settings))
     admin.create_topics([wanted])[name].result(TIMEOUT_SECONDS)
+
+
+def wait_for_topic(client_settings: Mapping[str, Any], name: str, partitions: int) -> None:
+    """Wait until each listed broker knows a leader of every partition; raise TimeoutError."""
+    from confluent_kafka.admin import AdminClient
+
     for address in client_settings["bootstrap.servers"].split(","):
         # One client for each broker: a broker may know the topic later than another one.
-        each = AdminClient({**ADMIN_SETTINGS, **quiet, "bootstrap.servers": address})
-        _wait(each, name, partitions)
+        one = {**client_settings, "bootstrap.servers": address, "log_level": 2}
+        _wait(AdminClient({**ADMIN_SETTINGS, **one}), name, partitions)
 
 
 def _wait(admin: Any, name: str, partitions: int) -> None:

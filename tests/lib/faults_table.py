@@ -1,24 +1,26 @@
-"""The table of what stock clients do with faults, as docs/faults.md has it.
+"""The tables of what stock clients do with faults and in situations, as docs/faults.md has them.
 
-`python -m tests.lib.faults_table` measures all of it, and prints the page's tables.
+`python -m tests.lib.faults_table` measures all of it, and prints the page's tables. The clients are
+measured side by side, because they mostly wait: each has a broker of its own.
 """
 
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from itertools import count
+from typing import Final, NamedTuple, Self
 
 from millstream.testing import LocalBroker
 from millstream.testing.faults import Faults, Rule
-from tests.lib.faulty_clients import (
-    Aiokafka,
-    ConfluentKafka,
-    FaultyClient,
-    Java,
-    KafkaPython,
-)
+from millstream.testing.situations import Situations
+from tests.lib.faulty_clients import CLIENTS, COMMANDS, ROOT, FaultyClient
+from tests.lib.waiting import PATIENCE_SECONDS
 
-CLIENTS: Final = ("confluent-kafka", "aiokafka", "kafka-python", "Java")
 Arm = Callable[[Faults, str], Rule]
+NOTICE_SECONDS: Final = 8.0
+"""A client that notices a topic's new beginning does it within a second; the page has this time."""
 
 
 class Row(NamedTuple):
@@ -94,111 +96,277 @@ CONSUMED: Final = (
 )
 
 
-class Bench:
-    """A broker, the clients, and a new topic for each cell of the table."""
+class Column:
+    """One client, a broker of its own, and a new topic for each cell."""
 
-    def __init__(self, broker: LocalBroker, java: Java) -> None:
-        self._broker = broker
-        self._clients: dict[str, FaultyClient] = {
-            "confluent-kafka": ConfluentKafka(),
-            "aiokafka": Aiokafka(),
-            "kafka-python": KafkaPython(),
-            "Java": java,
-        }
-        self._topics = 0
+    def __init__(self, name: str, client: FaultyClient, broker: LocalBroker) -> None:
+        self.name = name
+        self.broker = broker
+        self._client = client
+        self._numbers = count(1)
 
-    def _new_topic(self) -> str:
-        self._topics += 1
-        topic = f"topic-{self._topics}"
-        self._broker.create_topic(topic)
+    def new_topic(self) -> str:
+        """Create a topic, whose name is also that of the cell's group, client or transaction."""
+        topic = f"topic-{next(self._numbers)}"
+        self.broker.create_topic(topic)
         return topic
 
+    def write(self, topic: str, value: str) -> None:
+        """Write a record with librdkafka."""
+        from confluent_kafka import Producer
+
+        producer = Producer({**self.broker.client_settings(), "log_level": 2})
+        producer.produce(topic, value, partition=0)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
+    def ask(
+        self, what: str, topic: str, *words: str, when_ready: Callable[[], object] = lambda: None
+    ) -> str:
+        """Return what the program of the client sees."""
+        where = self.broker.bootstrap_servers
+        return self._client.ask(what, where, topic, *words, when_ready=when_ready)
+
     @contextmanager
-    def _armed(self, row: Row, topic: str) -> Iterator[None]:
-        """Arm the fault; raise TimeoutError if nothing has met it at the end."""
+    def armed(self, arm: Arm, topic: str) -> Iterator[None]:
+        """Arm a fault; raise TimeoutError if nothing has met it at the end."""
         try:
-            rule = row.arm(self._broker.faults, topic)
+            rule = arm(self.broker.faults, topic)
             yield
             rule.wait_hit()
         finally:  # The next cell has none of it.
-            self._broker.faults.clear(allow_unused=True)
+            self.broker.faults.clear(allow_unused=True)
 
-    def produced(self, row: Row, client: str, *, is_idempotent: bool) -> str:
-        """Return the cell of a producer: what its program saw, and what was written."""
-        broker, topic = self._broker, self._new_topic()
-        with self._armed(row, topic):
-            error = self._clients[client].produce(
-                broker.bootstrap_servers, topic, is_idempotent=is_idempotent
-            )
-        count = len(broker.records(topic))
+    # --- cells of faults ---
+
+    def produced(self, arm: Arm, *, is_idempotent: bool) -> str:
+        """Return what the program of a producer saw, and what was written."""
+        topic = self.new_topic()
+        with self.armed(arm, topic):
+            error = self.ask("produce", topic, str(is_idempotent).lower())
+        found = len(self.broker.records(topic))
         if not error:
-            return {1: "written once", 2: "written twice"}.get(count, f"written {count} times")
-        return f"`{error}`, {'written' if count else 'not written'}"
+            return {1: "written once", 2: "written twice"}.get(found, f"written {found} times")
+        return f"`{error}`, {'written' if found else 'not written'}"
 
-    def consumed(self, row: Row, client: str) -> str:
-        """Return the cell of a consumer: what its program saw."""
-        broker, topic = self._broker, self._new_topic()
-        assert not ConfluentKafka().produce(broker.bootstrap_servers, topic, is_idempotent=True)
-        with self._armed(row, topic):
-            seen = self._clients[client].consume(broker.bootstrap_servers, topic, topic)
-        if not seen.error:
-            return "read" if seen.has_record else "not read"
-        return f"`{seen.error}`, {'then read' if seen.has_record else 'not read'}"
+    def consumed(self, arm: Arm) -> str:
+        """Return what the program of a consumer saw."""
+        topic = self.new_topic()
+        self.write(topic, "value")
+        with self.armed(arm, topic):
+            error, _, value = self.ask("consume", topic, topic).partition("|")
+        if not error:
+            return "read" if value else "not read"
+        return f"`{error}`, {'then read' if value else 'not read'}"
+
+    # --- cells of situations ---
+
+    def member(
+        self,
+        situation: Callable[[Situations, str], object],
+        until: str,
+        *,
+        may_miss: bool = False,
+    ) -> str:
+        """Return what a member of a group sees: of the situation, and of the record after it.
+
+        The record is written when the member has asked for the API `until` because of the
+        situation, or, if it `may_miss` it, after `NOTICE_SECONDS`.
+        """
+        topic, requests = self.new_topic(), self.broker.requests
+        seconds = NOTICE_SECONDS if may_miss else PATIENCE_SECONDS
+        self.write(topic, "first")
+
+        def when_ready() -> None:
+            requests.clear()
+            situation(self.broker.situations, topic)
+            try:
+                requests.wait_count(1, seconds, api=until)
+            except TimeoutError:
+                if not may_miss:
+                    raise
+            self.write(topic, "second")
+
+        seen = self.ask("member", topic, topic, f"{1.5 * seconds:.0f}", when_ready=when_ready)
+        self.broker.faults.clear()
+        return seen
+
+    def transacted(self, situation: Callable[[Situations, str], object]) -> str:
+        """Return what a transaction sees of the situation, and the one after it."""
+        topic = self.new_topic()
+        return self.ask(
+            "transact",
+            topic,
+            topic,
+            when_ready=lambda: situation(self.broker.situations, topic),
+        )
+
+    def topic_created(self) -> str:
+        """Return what an administrator sees whose controller is lost."""
+        self.broker.situations.controller_is_lost()
+        error = self.ask("create", f"created-{next(self._numbers)}")
+        self.broker.faults.clear()
+        return f"`{error}`" if error else "created"
+
+    def logged_in(self) -> str:
+        """Return what a producer sees whose token expires."""
+        if self.name not in HAVE_TOKENS:
+            return "has none"
+        with LocalBroker(security="sasl_plaintext", delegation_token_secret_key="key") as broker:
+            made = [*TOKENS, broker.bootstrap_servers, "--command-config", broker.client_file()]
+            done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, check=True)
+            token, secret = done.stdout.splitlines()[-1].split()[:2]
+            broker.create_topic("orders")
+            error = self._client.ask(
+                "log_in",
+                broker.bootstrap_servers,
+                "orders",
+                token,
+                secret,
+                when_ready=broker.situations.tokens_expire,
+            )
+        return f"`{error}`" if error else "goes on"
 
 
-@contextmanager
-def bench() -> Iterator[Bench]:
-    """Run a broker and the clients."""
-    java = Java()
-    try:
-        with LocalBroker(group_min_session_timeout_ms=1_000) as broker:
-            yield Bench(broker, java)
-    finally:
-        java.close()
+HAVE_TOKENS: Final = ("Java", "franz-go")
+TOKENS: Final = (
+    *(sys.executable, "-m", "broker", "delegation-tokens", "--create"),
+    *("--max-life-time-period", "-1", "--bootstrap-server"),
+)
+Cell = Callable[[Column], str]
+SITUATIONS: Final[Mapping[str, Cell]] = {
+    "`coordinator_moves(group=...)`": lambda column: column.member(
+        lambda each, topic: each.coordinator_moves(group=topic), "FindCoordinator"
+    ),
+    "`rebalance(group=...)`": lambda column: column.member(
+        lambda each, topic: each.rebalance(group=topic), "SyncGroup"
+    ),
+    "`member_thrown_out(group=...)`": lambda column: column.member(
+        lambda each, topic: each.member_thrown_out(group=topic), "SyncGroup"
+    ),
+    "`sessions_expire()`": lambda column: column.member(
+        lambda each, _: each.sessions_expire(), "SyncGroup"
+    ),
+    "`offset_out_of_range(topic=...)`": lambda column: column.member(
+        lambda each, topic: each.offset_out_of_range(topic=topic), "ListOffsets"
+    ),
+    "`topic_made_anew(...)`": lambda column: column.member(
+        lambda each, topic: each.topic_made_anew(topic), "ListOffsets", may_miss=True
+    ),
+    "`producer_is_fenced(...)`": lambda column: column.transacted(
+        lambda each, topic: each.producer_is_fenced(topic)
+    ),
+    "`transactions_time_out()`": lambda column: column.transacted(
+        lambda each, _: each.transactions_time_out()
+    ),
+    "`leader_changes(topic=...)`": lambda column: column.produced(
+        lambda _, topic: column.broker.situations.leader_changes(topic=topic), is_idempotent=True
+    ),
+    "`quota_is_reached(ms=300, topic=...)`": lambda column: column.produced(
+        lambda _, topic: column.broker.situations.quota_is_reached(ms=300, topic=topic),
+        is_idempotent=True,
+    ),
+    "`controller_is_lost()`": Column.topic_created,
+    "`tokens_expire()`": Column.logged_in,
+}
 
 
-Cells = Callable[[Row, str], str]
+def _tables() -> dict[str, dict[str, Cell]]:
+    def producer(row: Row, *, is_idempotent: bool) -> Cell:
+        return lambda column: column.produced(row.arm, is_idempotent=is_idempotent)
 
+    def consumer(row: Row) -> Cell:
+        return lambda column: column.consumed(row.arm)
 
-def tables(bench: Bench) -> dict[str, tuple[tuple[Row, ...], Cells]]:
-    """Return each table by its heading: its rows, and what measures a cell."""
     return {
-        "A producer that is idempotent": (
-            PRODUCED,
-            lambda row, client: bench.produced(row, client, is_idempotent=True),
-        ),
-        "A producer that is not idempotent": (
-            PRODUCED,
-            lambda row, client: bench.produced(row, client, is_idempotent=False),
-        ),
-        "A consumer in a group": (CONSUMED, bench.consumed),
+        "A producer that is idempotent": {
+            row.text: producer(row, is_idempotent=True) for row in PRODUCED
+        },
+        "A producer that is not idempotent": {
+            row.text: producer(row, is_idempotent=False) for row in PRODUCED
+        },
+        "A consumer in a group": {row.text: consumer(row) for row in CONSUMED},
+        "Situations": dict(SITUATIONS),
     }
 
 
+TABLES: Final[Mapping[str, Mapping[str, Cell]]] = _tables()
+"""What measures a cell, by heading and by row."""
+LANES: Final = (
+    ("A producer that is idempotent", "A producer that is not idempotent"),
+    ("A consumer in a group", "Situations"),
+)
+"""The headings that are measured one after another."""
+Place = tuple[str, str]
+Cells = Mapping[Place, str | Exception]
+"""What was measured, or how it failed, by heading and row."""
+
+
+def _measured(name: str, headings: Sequence[str]) -> Cells:
+    cells: dict[Place, str | Exception] = {}
+    with (
+        FaultyClient(COMMANDS[name]()) as client,
+        LocalBroker(group_min_session_timeout_ms=1_000) as broker,
+    ):
+        column = Column(name, client, broker)
+        for heading in headings:
+            for text, cell_of in TABLES[heading].items():
+                try:
+                    cells[heading, text] = cell_of(column)
+                except Exception as failed:  # noqa: BLE001 - the test of the cell raises it
+                    broker.faults.clear(allow_unused=True)
+                    cells[heading, text] = failed
+    return cells
+
+
+class Measured:
+    """All cells, which are measured side by side from the beginning of the block."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(len(CLIENTS) * len(LANES))
+        self._cells: dict[Place, Future[Cells]] = {}
+
+    def __enter__(self) -> Self:
+        for name in CLIENTS:
+            for lane in LANES:
+                future = self._threads.submit(_measured, name, lane)
+                self._cells |= {(name, heading): future for heading in lane}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def cell(self, heading: str, text: str, client: str) -> str:
+        """Return a cell when it is there; raise what went wrong there."""
+        found = self._cells[client, heading].result()[heading, text]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
 def read_page(text: str) -> dict[tuple[str, str, str], str]:
-    """Return the cells of the page, by heading, fault and client."""
-    cells = {}
+    """Return the cells of the page, by heading, row and client."""
+    cells: dict[tuple[str, str, str], str] = {}
     heading, clients = "", []
     for line in text.splitlines():
         if line.startswith("#"):
             heading = line.lstrip("# ")
-        elif line.startswith("| fault |"):
-            clients = [each.strip() for each in line.strip("| ").split("|")][1:]
+        elif line.startswith("| | "):
+            clients = [each.strip() for each in line.strip("| ").split("|")]
         elif line.startswith("| `"):
-            fault, *row = [each.strip() for each in line.strip("| ").split("|")]
-            cells |= {(heading, fault, name): cell for name, cell in zip(clients, row, strict=True)}
+            text, *row = [each.strip() for each in line.strip("| ").split("|")]
+            cells |= {(heading, text, name): cell for name, cell in zip(clients, row, strict=True)}
     return cells
 
 
 def main() -> None:
     """Measure and print all tables."""
-    with bench() as measured:
-        for heading, (rows, cell_of) in tables(measured).items():
-            print(f"## {heading}\n\n| fault | {' | '.join(CLIENTS)} |")
+    with Measured() as measured:
+        for heading, rows in TABLES.items():
+            print(f"## {heading}\n\n| | {' | '.join(CLIENTS)} |")
             print("|---" * (len(CLIENTS) + 1) + "|")
-            for row in rows:
-                cells = [cell_of(row, client) for client in CLIENTS]
-                print(f"| {row.text} | {' | '.join(cells)} |", flush=True)
+            for text in rows:
+                cells = [measured.cell(heading, text, client) for client in CLIENTS]
+                print(f"| {text} | {' | '.join(cells)} |", flush=True)
             print()
 
 

@@ -448,14 +448,17 @@ class Shards(Generic[ShardT]):
 
     def _run_due(self) -> None:
         """Run one shard whose deadline has come: all of them at once could block the loop."""
-        number = next(iter(self._due), None)
-        if number is None:
-            return
-        del self._due[number]
+        number = next(iter(self._due), -1)  # -1: there is none.
+        self._due.pop(number, None)
         if number in self._shards:
             self._run(number, self._shards[number].on_deadline(self._now()))
         if self._due:
             self._loop.call_soon(self._run_due)
+
+    def run_all_due(self) -> None:
+        """Run every shard whose deadline has come, before the next request of a client."""
+        while self._due:
+            self._run_due()
 
 
 def _reply_to(asked: AskedShard) -> Steps[Answer]:

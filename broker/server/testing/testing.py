@@ -69,7 +69,14 @@ class Testing:
 
     def watch(self, quorum: Quorum, broker: Broker | None) -> None:
         """Put the rules before the logins, and before the handlers of the controller listeners."""
-        self.clock.on_moved = quorum.on_moved_time
+
+        def on_moved() -> None:
+            quorum.on_moved_time()
+            if broker is not None:
+                for shards in (broker.groups, broker.share_states, broker.transactions):
+                    shards.run_all_due()
+
+        self.clock.on_moved = on_moved
         faulty = self._handlers(quorum, lambda _: None, _is_of_node)
         dispatcher = quorum.dispatcher
         handle = faulty.around(dispatcher.handle)

@@ -62,6 +62,35 @@ def test_a_timer_that_an_earlier_one_cancels_is_not_called(new_loop: NewLoop) ->
 
 
 @LOOPS
+def test_what_is_due_is_called_before_what_the_loop_has_to_do(new_loop: NewLoop) -> None:
+    async def run() -> None:
+        moved = Moved()
+        moved.later(1, "due")
+        asyncio.get_running_loop().call_soon(moved.called.append, "a request that has arrived")
+        assert await moved.advance(2) == ["due", "a request that has arrived"]
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run())
+
+
+@LOOPS
+def test_a_timer_that_fails_is_reported_and_the_next_one_is_called(new_loop: NewLoop) -> None:
+    async def run() -> None:
+        moved = Moved()
+        reported: list[BaseException] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: reported.append(context["exception"])
+        )
+        moved.clock.call_later(HOUR_MS, [].remove, "nothing")
+        moved.later(2, "the next")
+        assert await moved.advance(3) == ["the next"]
+        assert [type(each) for each in reported] == [ValueError]
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run())
+
+
+@LOOPS
 def test_a_timer_without_a_move_is_called_by_the_loop_and_only_once(new_loop: NewLoop) -> None:
     async def run() -> None:
         moved, done = Moved(), asyncio.Event()

@@ -6,15 +6,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.lib.java import JAVA, QUICK_JAVA_OPTIONS, fetched_libs, java
-from tests.lib.side_by_side import BUILD, one_at_a_time
+from tests.lib.other_languages import (
+    GO,
+    TYPESCRIPT,
+    compile_typescript,
+    needed,
+    node_modules,
+)
 
-INTEROP = Path(__file__).parents[1]
 FILES = Path(__file__).parents[3] / "millstream" / "testing" / "clients"
 SECONDS = 180
 
@@ -71,12 +75,6 @@ def run(*command: str | Path, folder: Path, environment: Mapping[str, str] | Non
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
 
 
-def needed(*programs: str) -> None:
-    for each in programs:
-        if shutil.which(each) is None:
-            pytest.skip(f"{each} is not installed")
-
-
 def test_java(tmp_path: Path, program: dict[str, str]) -> None:
     libs = fetched_libs("junit", "junit-platform-console-standalone-*.jar")
     sources = [FILES / "java" / "MillstreamBroker.java", JAVA / "MillstreamBrokerTest.java"]
@@ -91,37 +89,16 @@ def test_java(tmp_path: Path, program: dict[str, str]) -> None:
 
 def test_go(tmp_path: Path, program: dict[str, str]) -> None:
     needed("go")
-    shutil.copytree(INTEROP / "go", tmp_path / "go")
+    shutil.copytree(GO, tmp_path / "go")
     shutil.copytree(FILES / "go", tmp_path / "go" / "millstream")
     run("go", "vet", "./...", folder=tmp_path / "go")
     run("go", "run", ".", folder=tmp_path / "go", environment=program)
 
 
 def test_typescript(tmp_path: Path, program: dict[str, str]) -> None:
-    needed("node", "npm")
-    shutil.copytree(_node_modules(), tmp_path / "ts", symlinks=True)
+    modules = node_modules()
+    shutil.copytree(modules, tmp_path / "ts", symlinks=True)
     shutil.copy(FILES / "typescript" / "millstream.ts", tmp_path / "ts")
-    shutil.copy(INTEROP / "typescript" / "main.ts", tmp_path / "ts")
-    options = ["--strict", "--noUncheckedIndexedAccess", "--module", "nodenext"]
-    compiler = tmp_path / "ts" / "node_modules" / "typescript" / "bin" / "tsc"
-    target = ["--target", "es2022", "--skipLibCheck"]
-    run("node", compiler, *options, *target, "main.ts", folder=tmp_path / "ts")
+    shutil.copy(TYPESCRIPT / "main.ts", tmp_path / "ts")
+    compile_typescript(tmp_path / "ts" / "main.ts", modules)
     run("node", "main.js", folder=tmp_path / "ts", environment=program)
-
-
-def _node_modules() -> Path:
-    """Return a folder with the packages of package.json; skip the test if they cannot be had."""
-    wanted = INTEROP / "typescript" / "package.json"
-    folder = BUILD / f"typescript-{sha256(wanted.read_bytes()).hexdigest()[:16]}"
-    with one_at_a_time("typescript"):
-        if not folder.exists():
-            part = folder.with_suffix(".part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            shutil.copy(wanted, part)
-            command = ["npm", "install", "--no-package-lock", "--ignore-scripts", "--silent"]
-            done = subprocess.run(command, cwd=part, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"npm has no packages: {done.stderr[-500:]}")
-            part.rename(folder)
-    return folder

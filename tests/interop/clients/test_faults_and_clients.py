@@ -1,41 +1,38 @@
-"""What stock clients do with each kind of fault: docs/faults.md, cell by cell."""
+"""What stock clients do with each fault and in each situation: docs/faults.md, cell by cell."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lib.faults_table import CLIENTS, CONSUMED, PRODUCED, Bench, bench, read_page, tables
+from tests.lib.faults_table import CLIENTS, TABLES, Measured, read_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
-
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def measured() -> Iterator[Bench]:
-    with bench() as made:
+def measured() -> Iterator[Measured]:
+    with Measured() as made:
         yield made
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(
-    ("heading", "number"),
+    ("heading", "text"),
     [
-        *[("A producer that is idempotent", number) for number in range(len(PRODUCED))],
-        *[("A producer that is not idempotent", number) for number in range(len(PRODUCED))],
-        *[("A consumer in a group", number) for number in range(len(CONSUMED))],
+        pytest.param(heading, text, id=f"{heading}-{number}")
+        for heading, rows in TABLES.items()
+        for number, text in enumerate(rows)
     ],
 )
 def test_a_client_does_what_the_page_says(
-    measured: Bench, heading: str, number: int, client: str
+    measured: Measured, heading: str, text: str, client: str
 ) -> None:
-    rows, cell_of = tables(measured)[heading]
-    row = rows[number]
     page = read_page(PAGE.read_text())
-    assert page[heading, row.text, client] == cell_of(row, client)
+    assert page[heading, text, client] == measured.cell(heading, text, client)
 
 
 def test_the_page_has_no_other_cells() -> None:
-    rows = 2 * len(PRODUCED) + len(CONSUMED)
+    rows = sum(len(each) for each in TABLES.values())
     assert len(read_page(PAGE.read_text())) == rows * len(CLIENTS)

@@ -1,7 +1,9 @@
 """Each situation in one line, with a stock client in it."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -160,6 +162,25 @@ def test_a_topic_is_made_anew(broker: LocalBroker) -> None:
     assert admin.describe_topics(_names("orders"))["orders"].result(WAIT).topic_id != before
     produce(broker, b"again")
     assert [record.offset for record in broker.records("orders")] == [0]
+
+
+def test_a_client_that_creates_topics_does_not_make_it_first(broker: LocalBroker) -> None:
+    is_over = threading.Event()
+
+    def ask() -> None:
+        asking = Producer(broker.client_settings())
+        while not is_over.is_set():
+            asking.list_topics("orders", timeout=WAIT)
+
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask)
+        try:
+            for _ in range(3):
+                broker.situations.topic_made_anew("orders")
+        finally:
+            is_over.set()
+        asked.result(WAIT)
+    assert broker.records("orders") == []
 
 
 def test_a_controller_is_lost(broker: LocalBroker) -> None:

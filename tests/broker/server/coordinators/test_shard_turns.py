@@ -18,6 +18,7 @@ class Shard:
 
     def __init__(self) -> None:
         self.written: list[str] = []
+        self.deadline_ms = None
 
     def replay(self, key, value):
         self.written.append(key.decode())
@@ -30,9 +31,14 @@ class Shard:
         return []
 
     def next_deadline_ms(self):
-        return None
+        return self.deadline_ms
 
-    def write(self, token, *names, size=0, transaction=None, effects=()):
+    def on_deadline(self, now):
+        self.deadline_ms = None
+        return Output([CoordinatorRecord(b"expired", b"")])
+
+    def write(self, token, *names, size=0, transaction=None, effects=(), deadline_ms=None):
+        self.deadline_ms = deadline_ms
         self.written += names
         records = [CoordinatorRecord(name.encode(), b"v" * size) for name in names]
         return Output(records, [Reply(token, names)], list(effects), transaction)
@@ -81,6 +87,18 @@ def test_what_is_written_in_one_turn_is_one_batch():
     served.end_turn()
     assert served.batches() == [["a", "b", "c"]]
     assert [each.value for each in asked] == [("a",), ("b", "c")]
+
+
+def test_a_shard_whose_deadline_has_come_can_be_run_before_the_next_request():
+    served = Served(isr=(1,), replicas=(1,))
+    served.ask("a", deadline_ms=1)
+    served.end_turn()
+    served.node.loop.now_ms = 1
+    served.node.loop.take_turn()
+    served.shards.run_all_due()
+    served.ask("a request")
+    served.end_turn()
+    assert served.batches() == [["a"], ["expired", "a request"]]
 
 
 def test_each_turn_has_a_batch_of_its_own():
