@@ -11,6 +11,9 @@ with LocalCluster(brokers=3) as cluster:
 with LocalBroker() as broker:
     rule = broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(3)
 
+with LocalFaultProxy("kafka.example.org:9092") as proxy:  # the same faults before any Kafka
+    proxy.faults.lose_answer("Produce").once()
+
 with LocalStack() as stack:
     requests.get(stack.rest_proxy_url + "/topics")
 
@@ -25,6 +28,7 @@ and `kafka_stack`.
 from millstream.testing.faults import UnusedFaultError
 from millstream.testing.local_broker import LocalBroker
 from millstream.testing.local_cluster import LocalCluster
+from millstream.testing.local_fault_proxy import LocalFaultProxy
 from millstream.testing.local_program import LocalConnect, LocalRegistry, LocalRestProxy
 from millstream.testing.local_stack import LocalStack
 from millstream.testing.looking import ClusterView, KafkaRefusedError, NotSeenError
@@ -38,6 +42,7 @@ __all__ = [
     "LocalBroker",
     "LocalCluster",
     "LocalConnect",
+    "LocalFaultProxy",
     "LocalRegistry",
     "LocalRestProxy",
     "LocalStack",

@@ -176,7 +176,7 @@ class Turn:
         self._breaking = trial.breaking(random.Random(step.choice))
         self._victims: list[int | str] = []
         self._rule: Rule | None = None
-        self._ending: Future[None] | None = None
+        self._ending: Future[list[int]] | None = None
 
     def __str__(self) -> str:
         return str(self._step)
@@ -201,16 +201,22 @@ class Turn:
         trace: TracebackType | None,
     ) -> None:
         assert self._ending is not None
-        self._ending.result()
+        died = self._ending.result()
         self._trial.suffered[-1] = self._told()
         if error is None:
+            cluster = self._trial.cluster
+            died += [each for each in cluster.node_ids if not cluster.node(each).is_running]
+            if died:
+                raise NotWholeError(f"node {died[0]} has died by itself: its log says why")
             self._trial.whole.wait()
         self.is_over = True
 
-    def _end_at(self, deadline: float) -> None:
+    def _end_at(self, deadline: float) -> list[int]:
+        """End the fault when it has hit, or its time is over; return the nodes that it has not
+        killed and that do not run."""
         while time.monotonic() < deadline and not (self._rule is not None and self._rule.hits):
             time.sleep(POLL_SECONDS)
-        self._breaking.end(self._step.fault, self._victims)
+        return self._breaking.end(self._step.fault, self._victims)
 
     def _told(self) -> str:
         """Return the fault with its victims, or with what it hit."""

@@ -5,6 +5,7 @@ import signal
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,13 @@ from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from millstream.testing import ClusterView, LocalBroker, LocalCluster, RunningBrokers
+from millstream.testing import (
+    ClusterView,
+    LocalBroker,
+    LocalCluster,
+    LocalFaultProxy,
+    RunningBrokers,
+)
 from millstream.testing.broker_control import ControlError
 from millstream.testing.faults import Faults, Rule
 from millstream.testing.topics import create_topic
@@ -37,7 +44,9 @@ from tests.lib.running_program import running
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
-READY = re.compile(r"millstream faults ready on (\S+) before (\S+), control (\S+)\n")
+READY = re.compile(
+    r"millstream faults ready on 127.0.0.1:\d+ before localhost:1, control http://127.0.0.1:\d+\n"
+)
 WAIT = 60
 
 
@@ -45,34 +54,14 @@ class Proxied(NamedTuple):
     """A Kafka, and a proxy before it."""
 
     upstream: str
-    address: str
-    brokers: RunningBrokers
-    url: str
+    proxy: LocalFaultProxy
     view: ClusterView
 
 
 @contextmanager
-def proxy(upstream: str, *more: str) -> Iterator[tuple[str, str]]:
-    """Run a proxy; give the address for clients, and that of its control."""
-    command = ["-m", "millstream", "faults", "--listen", "127.0.0.1:0", "--upstream", upstream]
-    with running([sys.executable, *command, *more]) as process:
-        assert process.stdout is not None
-        found = READY.fullmatch(process.stdout.readline())
-        assert found is not None
-        assert found[2] == upstream
-        yield found[1], found[3]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT) == 0
-
-
-@contextmanager
 def proxied(upstream: str) -> Iterator[Proxied]:
-    with (
-        proxy(upstream) as (address, url),
-        ClusterView(upstream) as view,
-        RunningBrokers([url]) as brokers,
-    ):
-        yield Proxied(upstream, address, brokers, url, view)
+    with LocalFaultProxy(upstream) as proxy, ClusterView(upstream) as view:
+        yield Proxied(upstream, proxy, view)
 
 
 @contextmanager
@@ -111,7 +100,7 @@ def client(request: pytest.FixtureRequest, java: Java) -> FaultyClient:
 @pytest.fixture
 def topic(kafka: Proxied, request: pytest.FixtureRequest) -> str:
     name = re.sub(r"\W+", "-", request.node.name)
-    create_topic({"bootstrap.servers": kafka.address}, name, 2, 1, {})
+    create_topic({"bootstrap.servers": kafka.proxy.bootstrap_servers}, name, 2, 1, {})
     return name
 
 
@@ -126,19 +115,23 @@ PRODUCED: dict[str, Callable[[Faults, str], Rule]] = {
 def test_a_producer_that_meets_a_fault_delivers_once(
     kafka: Proxied, client: FaultyClient, topic: str, fault: str
 ) -> None:
-    rule = PRODUCED[fault](kafka.brokers.faults, topic)
-    assert client.produce(kafka.address, topic, is_idempotent=True) == ""
+    rule = PRODUCED[fault](kafka.proxy.faults, topic)
+    assert client.produce(kafka.proxy.bootstrap_servers, topic, is_idempotent=True) == ""
     assert rule.hits == 1
     rule.remove()
     assert len(kafka.view.records(topic)) == 1
-    assert kafka.brokers.requests.count(api="Produce", topic=topic) == 2
+    assert kafka.proxy.requests.count(api="Produce", topic=topic) == 2
 
 
-def test_a_client_in_a_black_hole_delivers_nothing(
-    kafka: Proxied, client: FaultyClient, topic: str
-) -> None:
-    rule = kafka.brokers.faults.black_hole(client_id=topic).always()
-    assert client.produce(kafka.address, topic, is_idempotent=True) != ""
+def test_clients_in_a_black_hole_deliver_nothing(kafka: Proxied, java: Java, topic: str) -> None:
+    rule = kafka.proxy.faults.black_hole(client_id=topic).always()
+    clients: tuple[FaultyClient, ...] = (java, ConfluentKafka())
+    with ThreadPoolExecutor() as executor:  # Each waits until it gives up.
+        errors = executor.map(
+            lambda client: client.produce(kafka.proxy.bootstrap_servers, topic, is_idempotent=True),
+            clients,
+        )
+        assert all(errors)
     rule.remove()
     assert kafka.view.records(topic) == []
 
@@ -154,9 +147,9 @@ CONSUMED: dict[str, Callable[[Faults, str], Rule]] = {
 def test_a_consumer_that_meets_a_fault_reads_on(
     kafka: Proxied, client: FaultyClient, topic: str, fault: str
 ) -> None:
-    assert client.produce(kafka.address, topic, is_idempotent=True) == ""
-    rule = CONSUMED[fault](kafka.brokers.faults, topic)
-    found = client.consume(kafka.address, topic, topic)
+    assert client.produce(kafka.proxy.bootstrap_servers, topic, is_idempotent=True) == ""
+    rule = CONSUMED[fault](kafka.proxy.faults, topic)
+    found = client.consume(kafka.proxy.bootstrap_servers, topic, topic)
     rule.wait_hit(WAIT)
     rule.remove()
     # Java's consumer gives a damaged record to its program as an error, again and again.
@@ -192,7 +185,7 @@ def test_without_rules_the_answers_have_the_same_bytes(kafka: Proxied, name: str
     version, request = REQUESTS[name]
     frame = encode_request(request.__api_key__, version, 7, "raw", request)
     answers = []
-    for address in (kafka.upstream.partition(",")[0], kafka.address):
+    for address in (kafka.upstream.partition(",")[0], kafka.proxy.bootstrap_servers):
         connection = RawConnection(address)
         with connection:
             connection.send(frame)
@@ -202,14 +195,24 @@ def test_without_rules_the_answers_have_the_same_bytes(kafka: Proxied, name: str
 
 
 def test_the_control_says_what_a_proxy_has_not(kafka: Proxied) -> None:
+    brokers = RunningBrokers([kafka.proxy.control_url])
     with pytest.raises(ControlError, match="only a broker that runs with --testing"):
-        kafka.brokers.clock.advance(hours=1)
+        brokers.clock.advance(hours=1)
     with pytest.raises(ControlError, match="a proxy has no disk"):
-        kafka.brokers.faults.disk("full").always()
+        kafka.proxy.faults.disk("full").always()
     for path in ("/health/ready", "/metrics", "/openapi.json", "/"):
-        with urllib.request.urlopen(kafka.url + path, timeout=WAIT) as answer:
+        with urllib.request.urlopen(kafka.proxy.control_url + path, timeout=WAIT) as answer:
             assert answer.status == 200
-    kafka.brokers.faults.clear(allow_unused=True)
+    kafka.proxy.faults.clear(allow_unused=True)
+
+
+def test_the_command_says_who_and_where_it_is_and_ends_when_it_is_told() -> None:
+    command = ["faults", "--listen", "127.0.0.1:0", "--upstream", "localhost:1"]
+    with running([sys.executable, "-m", "millstream", *command]) as process:
+        assert process.stdout is not None
+        assert READY.fullmatch(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT) == 0
 
 
 def test_a_secured_broker_is_reached_by_tls_and_its_users_log_in(tmp_path: Path) -> None:
@@ -219,13 +222,13 @@ def test_a_secured_broker_is_reached_by_tls_and_its_users_log_in(tmp_path: Path)
         lines = Path(broker.client_file()).read_text().splitlines()
         kept = [line for line in lines if line.startswith("ssl.")]
         file.write_text("\n".join(["security.protocol=SSL", *kept, ""]))
-        with proxy(broker.bootstrap_servers, "--command-config", str(file)) as (address, url):
-            settings = broker.client_settings()
-            left = {name: value for name, value in settings.items() if not name.startswith("ssl.")}
-            left |= {"bootstrap.servers": address, "security.protocol": "SASL_PLAINTEXT"}
-            with RunningBrokers([url]) as brokers:
-                brokers.faults.close("Produce", after=True).once()
-                producer = Producer({**left, "enable.idempotence": True, "log_level": 0})
-                producer.produce("orders", b"one")
-                assert producer.flush(WAIT) == 0
+        settings = broker.client_settings()
+        left = {name: value for name, value in settings.items() if not name.startswith("ssl.")}
+        with LocalFaultProxy(broker.bootstrap_servers, command_config=str(file)) as proxy:
+            left |= {"bootstrap.servers": proxy.bootstrap_servers}
+            left |= {"security.protocol": "SASL_PLAINTEXT"}
+            proxy.faults.close("Produce", after=True).once()
+            producer = Producer({**left, "enable.idempotence": True, "log_level": 0})
+            producer.produce("orders", b"one")
+            assert producer.flush(WAIT) == 0
         assert len(broker.records("orders")) == 1

@@ -142,6 +142,18 @@ def test_a_worker_that_commits_too_early_is_found(broker: LocalBroker, commits_f
         go()
 
 
+def test_a_broker_that_dies_although_the_fault_spares_it_fails_the_attempt(
+    broker: LocalBroker,
+) -> None:
+    def attempt(trial: chaos.Trial) -> None:
+        for step in trial:
+            with step:
+                broker.kill()
+
+    with pytest.raises(chaos.ChaosError, match="has died by itself"):
+        chaos.run(broker, attempt, plan=["answer late, Fetch"], hold_seconds=0)
+
+
 def test_in_a_cluster_brokers_are_killed_and_parted() -> None:
     with LocalCluster() as cluster:
         plan = ["kill -9, leader", "isolated, follower #3", "SIGSTOP, controller"]
