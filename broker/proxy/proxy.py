@@ -78,7 +78,7 @@ class _Way:
 
     def _take(self, accepted: socket.socket, host: str) -> None:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = Peer(host, LISTENER)
+        peer = Peer(host, LISTENER, principal="")  # Only the broker behind knows it.
         connection = Connection(
             self._shared,
             accepted,
@@ -131,7 +131,7 @@ class FaultProxy:
         self._add(None, bind(host, port), self._addresses.upstream)
         host, port = self._addresses.control
         port = self._http.start(bind(host, port))
-        self.control_url = f"{self._security.scheme}://{host}:{port}"
+        self.control_url = f"{self._security.scheme}://{address_text((host, port))}"
 
     def close(self) -> None:
         """Close all ports and connections."""
@@ -142,7 +142,7 @@ class FaultProxy:
     @property
     def address(self) -> str:
         """Where clients connect to first."""
-        return f"{self._addresses.listen[0]}:{self.ways[None].port}"
+        return address_text((self._addresses.listen[0], self.ways[None].port))
 
     # --- ports ---
 
@@ -173,7 +173,7 @@ class FaultProxy:
     ) -> _Way:
         way = _Way(listening, Forwarding(self._common, upstream), self._shared)
         self.ways[behind] = way
-        log.info("port %d is for %s", way.port, ",".join(f"{h}:{p}" for h, p in upstream))
+        log.info("port %d is for %s", way.port, ",".join(map(address_text, upstream)))
         return way
 
     # --- HTTP ---
@@ -214,14 +214,20 @@ class FaultProxy:
         return problem(HTTPStatus.NOT_FOUND, "There are /faults, /requests and /openapi.json.")
 
     def _about(self) -> str:
-        upstream = ",".join(f"{host}:{port}" for host, port in self._addresses.upstream)
+        upstream = ",".join(map(address_text, self._addresses.upstream))
         brokers = [
-            f"  port {way.port}: {behind[0]}:{behind[1]}"
+            f"  port {way.port}: {address_text(behind)}"
             for behind, way in self.ways.items()
             if behind is not None
         ]
         lines = [f"Faults before {upstream}: clients connect to {self.address}.", *brokers]
         return "\n".join([*lines, "/faults /requests /openapi.json /metrics", ""])
+
+
+def address_text(address: Address) -> str:
+    """Return `host:port`, an IPv6 host in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def why_not(rule: Rule) -> str | None:
@@ -256,7 +262,7 @@ async def run(
     proxy = FaultProxy(addresses, tls, security)
     try:
         proxy.open()
-        upstream = ",".join(f"{host}:{port}" for host, port in addresses.upstream)
+        upstream = ",".join(map(address_text, addresses.upstream))
         say(
             f"millstream faults ready on {proxy.address} before {upstream}, "
             f"control {proxy.control_url}"

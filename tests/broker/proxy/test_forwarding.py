@@ -155,7 +155,8 @@ def test_a_call_is_noted_with_the_errors_of_its_answer() -> None:
         behind.answer = lambda _: response_frame(header_of(ApiKey.HEARTBEAT, 4), answer)
         await talk.ask(frame_of(HeartbeatRequest(group_id="g"), 4))
         (noted,) = proxy.calls.since(0, {"group": "g"})
-        assert noted.as_json()["errors"] == ["REBALANCE_IN_PROGRESS"]
+        told = noted.as_json()
+        assert (told["errors"], told["principal"]) == (["REBALANCE_IN_PROGRESS"], "")
 
     play(story)
 
