@@ -76,6 +76,11 @@ class JsonSchema:
         if error is not None:
             raise SchemaError.create_from(error)
 
+    @property
+    def schema(self) -> Any:
+        """The schema itself."""
+        return self._validator.schema
+
     def why_wrong(self, value: Any, steps: int | None = None) -> str | None:
         """Return why a value is not of the schema, None if it is.
 

@@ -4,12 +4,14 @@ The question is answered by the rules of the cluster, as Kafka's own authorizer 
 What the brokers' files say, super users for instance, is not known here.
 """
 
+import asyncio
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
 from broker.security.authorizer import Authorizer, Requester
+from common.credentials.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS
 from common.http.problems import ProblemError
 from common.kafka.acls import (
     Acl,
@@ -22,13 +24,15 @@ from common.kafka.acls import (
 )
 from common.kafka.admin import acls, configs, quotas, scram
 from common.kafka.admin.client import AdminClient
-from common.kafka.admin.configs import Resource
+from common.kafka.admin.configs import ConfigSource, Resource
 from common.kafka.admin.configs import ResourceType as ConfigResource
+from common.process.clock import random_bytes
 from console.answers import Fields, body_of, json_answer
 from console.console import CONSOLE
 from console.views.topics import settings_of
 
 MAX_SHOWN: Final = 2_000
+_SCRAM: Final = {each.name: each for each in SCRAM_MECHANISMS.values()}
 _ENTITIES: Final = (["user"], ["client-id"], ["user", "client-id"], ["ip"])
 
 E = TypeVar("E", bound=IntEnum)
@@ -143,6 +147,28 @@ async def get_users(request: web.Request) -> web.Response:
     return json_answer({"users": users[:MAX_SHOWN]})
 
 
+async def alter_user(request: web.Request) -> web.Response:
+    """Set the password of a user for one mechanism of SCRAM, or remove it if it is null."""
+    fields = Fields(body_of(await request.read()))
+    name, mechanism = fields.text("name"), _SCRAM.get(fields.text("mechanism"))
+    if not name or mechanism is None:
+        raise ProblemError(422, f"A user has a name, and one of {', '.join(_SCRAM)}.")
+    additions, deletions = [], [mechanism]
+    if fields.given("password"):
+        password = fields.text("password")
+        iterations = fields.whole(
+            "iterations", MIN_ITERATIONS, least=MIN_ITERATIONS, most=MAX_ITERATIONS
+        )
+        salt = random_bytes(scram.SALT_BYTES)
+        made = await asyncio.to_thread(
+            scram.NewCredential.of, mechanism, password, iterations, salt
+        )
+        additions, deletions = [made], []
+    admin = request.app[CONSOLE].cluster.admin
+    await admin.run(scram.alter_scram, name, additions, deletions)
+    return json_answer({"name": name})
+
+
 async def get_quotas(request: web.Request) -> web.Response:
     """Return all quotas."""
     found = await request.app[CONSOLE].cluster.admin.run(_quotas)
@@ -191,13 +217,45 @@ def _subscriptions(client: AdminClient) -> list[dict[str, Any]]:
     ]
 
 
+async def alter_client_metrics(request: web.Request) -> web.Response:
+    """Set settings of a subscription, which makes it, or remove those whose value is null."""
+    fields = Fields(body_of(await request.read()))
+    name = fields.text("name")
+    if not name:
+        raise ProblemError(422, "A subscription has a name.")
+    changes = fields.mapping("settings", lambda each: each is None or isinstance(each, str))
+    resource = Resource(ConfigResource.CLIENT_METRICS, name)
+    await request.app[CONSOLE].cluster.admin.run(configs.alter, {resource: changes})
+    return json_answer({"name": name})
+
+
+async def delete_client_metrics(request: web.Request) -> web.Response:
+    """Remove a subscription: all of its own settings."""
+    name = Fields(body_of(await request.read())).text("name")
+    await request.app[CONSOLE].cluster.admin.run(_unsubscribe, name)
+    return json_answer({"name": name})
+
+
+def _unsubscribe(client: AdminClient, name: str) -> None:
+    resource = Resource(ConfigResource.CLIENT_METRICS, name)
+    entries = configs.describe(client, resource, with_synonyms=False)
+    own = [each.name for each in entries
+           if each.source is ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG]  # fmt: skip
+    if not own:
+        raise ProblemError(404, f"There is no subscription {name}.")
+    configs.alter(client, {resource: dict.fromkeys(own)})
+
+
 ROUTES: Final = (
     web.get("/api/acls", get_acls),
     web.get("/api/acls/may", get_may),
     web.post("/api/acls", create_acl),
     web.delete("/api/acls", delete_acl),
     web.get("/api/users", get_users),
+    web.post("/api/users", alter_user),
     web.get("/api/quotas", get_quotas),
     web.post("/api/quotas", alter_quota),
     web.get("/api/client-metrics", get_client_metrics),
+    web.post("/api/client-metrics", alter_client_metrics),
+    web.delete("/api/client-metrics", delete_client_metrics),
 )

@@ -12,6 +12,7 @@ from common.process.json_text import NotJsonError, read_json
 from console.answers import Fields, body_of, json_answer
 from console.console import CONSOLE
 from console.http_calls import HttpCalls
+from console.records.skeletons import skeleton
 
 PAGE_SUBJECTS: Final = 50
 _MAX_COMPARED_CHARACTERS: Final = 1 << 20
@@ -96,6 +97,16 @@ def _difference(old: str, new: str, old_name: str, new_name: str) -> list[str]:
     return list(lines)
 
 
+async def get_skeleton(request: web.Request) -> web.Response:
+    """Return a value of the newest schema of a subject, as a text of JSON, to be filled in."""
+    _registry(request)
+    store = request.app[CONSOLE].cluster.shelf.store
+    assert store is not None, "with a registry there is a store"
+    known = await store.of_version(request.match_info["subject"], None)
+    value = skeleton(str(known.kind), known.codec.schema)
+    return json_answer({"text": json.dumps(value, indent=2, ensure_ascii=False)})
+
+
 def _new(fields: Fields) -> dict[str, Any]:
     kind = fields.text("kind", "AVRO")
     if kind not in _KINDS:
@@ -131,6 +142,7 @@ async def register_schema(request: web.Request) -> web.Response:
 ROUTES: Final = (
     web.get("/api/schemas", get_subjects),
     web.get("/api/schemas/{subject}", get_subject),
+    web.get("/api/schemas/{subject}/skeleton", get_skeleton),
     web.post("/api/schemas/{subject}/check", check_schema),
     web.post("/api/schemas/{subject}", register_schema),
 )

@@ -53,6 +53,10 @@ class Codec(Protocol):
     def record_name(self) -> str | None:
         """Return the name of the record it describes, None if it has no name."""
 
+    @property
+    def schema(self) -> Any:
+        """Return the schema: what Avro's or JSON Schema's text says, Protobuf's descriptor."""
+
     def encode(self, data: Any) -> bytes:
         """Return the bytes that follow a schema's id; raises FormatError, ExpensiveError."""
 

@@ -74,6 +74,10 @@ class AvroCodec:
     def record_name(self) -> str | None:
         return self._schema.get("name") if isinstance(self._schema, dict) else None
 
+    @property
+    def schema(self) -> Any:
+        return self._schema
+
     def encode(self, data: Any) -> bytes:
         out = BytesIO()
         self._steps, self._most_steps = 0, _FREE_STEPS + _STEPS_PER_VALUE * _values_of(data)

@@ -24,6 +24,10 @@ class JsonSchemaCodec:
     def record_name(self) -> str | None:
         return self._schema.title
 
+    @property
+    def schema(self) -> Any:
+        return self._schema.schema
+
     def encode(self, data: Any) -> bytes:
         try:
             return self._encode(data, _QUICK_STEPS)

@@ -53,6 +53,10 @@ class ProtobufCodec:
     def record_name(self) -> str | None:
         return str(self._message(()).full_name)
 
+    @property
+    def schema(self) -> Any:
+        return self._message(())
+
     def encode(self, data: Any) -> bytes:
         message = GetMessageClass(self._message(()))()
         if not isinstance(data, dict):

@@ -294,6 +294,26 @@ def test_a_text_is_followed_through_topics(console: LocalConsole, calls: Console
     assert calls.get("/api/follow").status == 422
 
 
+def test_users_and_subscriptions_to_metrics_are_made_and_removed(calls: ConsoleCalls) -> None:
+    user = {"name": "alice", "mechanism": "SCRAM-SHA-512"}
+    assert calls.change("POST", "/api/users", {**user, "password": "secret"}).status == 200
+    (found,) = calls.get("/api/users").body["users"]
+    assert found == {"name": "alice", "credentials": ["SCRAM-SHA-512=iterations=4096"]}
+    assert calls.change("POST", "/api/users", {**user, "password": None}).status == 200
+    assert calls.get("/api/users").body["users"] == []
+    assert calls.change("POST", "/api/users", {"name": "a", "mechanism": "PLAIN"}).status == 422
+
+    wanted = {"name": "all", "settings": {"metrics": "*", "interval.ms": "60000"}}
+    assert calls.change("POST", "/api/client-metrics", wanted).status == 200
+    until(lambda: bool(calls.get("/api/client-metrics").body["subscriptions"]))
+    (made,) = calls.get("/api/client-metrics").body["subscriptions"]
+    own = {each["name"]: each["value"] for each in made["settings"] if each["is_own"]}
+    assert (made["name"], own) == ("all", wanted["settings"])
+    assert calls.change("DELETE", "/api/client-metrics", {"name": "all"}).status == 200
+    until(lambda: calls.get("/api/client-metrics").body["subscriptions"] == [])
+    assert calls.change("DELETE", "/api/client-metrics", {"name": "all"}).status == 404
+
+
 def test_what_is_wrong_is_said_and_not_an_error_of_the_program(calls: ConsoleCalls) -> None:
     for path, status in (
         ("/api/topics/none/records", 404),

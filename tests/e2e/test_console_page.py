@@ -4,6 +4,7 @@ An error in the browser's console fails the test.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from millstream.testing import LocalBroker
 from tests.lib.browser import CHROMIUM, opened_page, running_chromium
+from tests.lib.canned_answers import canned_answers
 from tests.lib.local_console import LocalConsole
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -59,9 +61,42 @@ def broker() -> Iterator[LocalBroker]:
         consumer.close()
 
 
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "doc": HOSTILE,
+    "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string", "doc": HOSTILE}],
+}
+SUBJECT = f"orders/{HOSTILE}"
+VERSION = {"id": 1, "version": 1, "subject": SUBJECT, "schema": json.dumps(SCHEMA)}
+REGISTRY = {
+    "/subjects": [SUBJECT],
+    f"/subjects/{SUBJECT}/versions": [1],
+    f"/subjects/{SUBJECT}/versions/1": VERSION,
+    f"/subjects/{SUBJECT}/versions/latest": VERSION,
+    "/schemas/ids/1": {"schema": json.dumps(SCHEMA)},
+}
+CONNECTOR = {
+    "info": {"config": {"name": HOSTILE, "topics": HOSTILE, "db.password": "do-not-show"}},
+    "status": {
+        "name": HOSTILE,
+        "type": "sink",
+        "connector": {"state": "FAILED", "worker_id": HOSTILE, "trace": HOSTILE},
+        "tasks": [{"id": 0, "state": "FAILED", "worker_id": HOSTILE, "trace": HOSTILE}],
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def console(broker: LocalBroker) -> Iterator[LocalConsole]:
-    with LocalConsole(broker.bootstrap_servers) as running:
+    """Its registry and its Connect worker answer what a stranger might have named."""
+    with (
+        canned_answers(REGISTRY) as registry,
+        canned_answers({"/connectors": {HOSTILE: CONNECTOR}}) as connect,
+        LocalConsole(
+            *(broker.bootstrap_servers, "--schema-registry", registry, "--connect", connect)
+        ) as running,
+    ):
         yield running
 
 
@@ -87,6 +122,7 @@ def show(page: Page, console: LocalConsole, path: str) -> None:
 
 
 GROUP_PATH = f"/groups/{quote(GROUP, safe='')}"
+SUBJECT_PATH = f"/schemas/{quote(SUBJECT, safe='')}"
 VIEWS = (
     ("topics", "/"),
     ("live", "/live"),
@@ -112,6 +148,9 @@ VIEWS = (
     ("users", "/users"),
     ("quotas", "/quotas"),
     ("metrics", "/client-metrics"),
+    ("schemas", "/schemas"),
+    ("schema", SUBJECT_PATH),
+    ("connectors", "/connectors"),
 )
 
 
@@ -120,7 +159,8 @@ def test_a_view_shows_on_a_desktop_a_phone_and_in_the_dark(
     page: Page, console: LocalConsole, name: str, path: str
 ) -> None:
     show(page, console, path)
-    assert "broken-in" not in page.title() or GROUP_PATH in path
+    is_title = path.startswith((GROUP_PATH, SUBJECT_PATH))
+    assert "broken-in" not in page.title() or is_title
     assert page.locator("#view img").count() == 0
     expect(page.locator("body")).not_to_contain_text("[object")
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -141,6 +181,30 @@ def test_records_keep_their_digits_and_a_page_goes_on(page: Page, console: Local
     expect(rows).to_have_count(100)
     rows.nth(1).get_by_role("link").click()
     expect(page.locator("pre").nth(1)).to_contain_text(f'"id": {EXACT + 199}')
+
+
+def test_names_of_connectors_and_words_in_schemas_are_texts(
+    page: Page, console: LocalConsole
+) -> None:
+    show(page, console, "/connectors")
+    expect(page.get_by_role("heading", level=2).nth(1)).to_have_text(HOSTILE)
+    expect(page.locator("#view")).not_to_contain_text("do-not-show")
+    show(page, console, SUBJECT_PATH)
+    expect(page.locator("pre.whole").first).to_contain_text(HOSTILE)
+    assert page.locator("#view img").count() == 0
+
+
+def test_a_record_is_written_from_the_skeleton_of_a_schema(
+    page: Page, console: LocalConsole
+) -> None:
+    show(page, console, "/topics/orders/write")
+    page.get_by_label("Subject of the value's schema").fill(SUBJECT)
+    page.get_by_role("button", name="Fill the value in with the fields of its schema").click()
+    value = page.get_by_label("Value", exact=True)
+    expect(value).to_have_value(re.compile('"note": ""'))
+    value.fill(f'{{"id": {EXACT}, "note": "by hand"}}')
+    page.get_by_role("button", name="Write", exact=True).click()
+    expect(page.locator("pre").nth(1)).to_contain_text(f'"id": {EXACT}')
 
 
 def test_a_search_ends_and_says_what_it_read(page: Page, console: LocalConsole) -> None:

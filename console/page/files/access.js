@@ -56,12 +56,21 @@ export async function mayView() {
     table("Rules", ruleColumns, found.rules, "No rule is about this."))];
 }
 
-export async function users() {
+const MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-512"].map((each) => [each, each]);
+
+export async function users(overview) {
   const found = await ask("/api/users");
   return ["Users", views(), section("", table("Users", [
     ["User", (user) => user.name],
     ["Credentials", (user) => user.credentials.join(", ")],
-  ], found.users, "There are no users with SCRAM credentials."))];
+  ], found.users, "There are no users with SCRAM credentials.")),
+  overview.is_read_only ? null : section("Set a password", folded("Set or remove a password", changeForm("Set", [
+    field("Name", "name", "text", "", { required: true }),
+    field("Mechanism", "mechanism", MECHANISMS, "SCRAM-SHA-512"),
+    field("Password (removed if empty)", "password", "password", "", { autocomplete: "new-password" }),
+  ], async (values) => {
+    await ask("/api/users", "POST", { ...values, password: values.password || null });
+  })))];
 }
 
 const entityText = (entity) => Object.entries(entity)
@@ -88,12 +97,24 @@ export async function quotas(overview) {
   })))];
 }
 
-export async function clientMetrics() {
+export async function clientMetrics(overview) {
   const found = await ask("/api/client-metrics");
-  return ["Client metrics", views(), ...(found.subscriptions.length
-    ? found.subscriptions.map((each) => section(each.name, table("Settings", [
-      ["Setting", (one) => one.name],
-      ["Value", (one) => one.value],
-    ], each.settings)))
-    : [section("", h("p", { className: "note" }, "There is no subscription, so clients push no metrics (KIP-714)."))])];
+  const removal = (name) => (overview.is_read_only ? null
+    : changeForm("Remove", [], async () => { await ask("/api/client-metrics", "DELETE", { name }); },
+      { "aria-label": `Remove ${name}` }));
+  const shown = found.subscriptions.map((each) => section(each.name, table("Settings", [
+    ["Setting", (one) => one.name],
+    ["Value", (one) => one.value],
+  ], each.settings), removal(each.name)));
+  return ["Client metrics", views(), ...(shown.length ? shown
+    : [section("", h("p", { className: "note" }, "There is no subscription, so clients push no metrics (KIP-714)."))]),
+  overview.is_read_only ? null : section("A subscription", folded("Add or change a subscription", changeForm("Set", [
+    field("Name", "name", "text", "", { required: true }),
+    field("Metrics (prefixes with commas; * for all)", "metrics", "text", "*"),
+    field("Every so many milliseconds", "interval.ms", "number", "60000", { min: 100 }),
+    field("Only clients that match (as client_id=app.*)", "match"),
+  ], async ({ name, ...settings }) => {
+    for (const each of Object.keys(settings)) settings[each] ||= null;
+    await ask("/api/client-metrics", "POST", { name, settings });
+  })))];
 }

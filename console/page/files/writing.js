@@ -1,6 +1,6 @@
 // One record, written by hand.
 
-import { ask, changeForm, field, path, section } from "/page/parts.js";
+import { ask, changeForm, field, h, path, refuse, section } from "/page/parts.js";
 import { tabsOfTopic } from "/page/topics.js";
 
 export async function writeRecord(overview, topic) {
@@ -11,6 +11,11 @@ export async function writeRecord(overview, topic) {
     ...(overview.has_registry ? [field(`Subject of the ${name}'s schema`, `${name}-subject`, "text",
       `${topic}-${name}`)] : []),
     field(title, name, "area"),
+    ...(overview.has_registry ? [h("button", {
+      type: "button",
+      "aria-label": `Fill the ${name} in with the fields of its schema`,
+      onclick: (event) => fillIn(event.target.form, name).catch((error) => refuse(error.message)),
+    }, "Fill in the schema's fields")] : []),
   ];
   const told = (values, name) => ({
     kind: values[`${name}-kind`], text: values[name], subject: values[`${name}-subject`] || "",
@@ -32,4 +37,12 @@ export async function writeRecord(overview, topic) {
     });
     return path("topics", made.topic, "records", made.partition, made.offset);
   }))];
+}
+
+/** Put a value that the schema allows into the form. */
+async function fillIn(form, name) {
+  refuse("");
+  const found = await ask("/api" + path("schemas", form.elements[`${name}-subject`].value, "skeleton"));
+  form.elements[`${name}-kind`].value = "schema";
+  form.elements[name].value = found.text;
 }
