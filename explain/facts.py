@@ -235,6 +235,15 @@ class Right:
     """The rule that forbids it."""
 
 
+class SharedRun(NamedTuple):
+    """Offsets in a row that a share group has not finished, or never will: both are inclusive."""
+
+    first: int
+    last: int
+    is_archived: bool
+    deliveries: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """A group, looked at once or twice. Without looks there is none, or it cannot be asked."""
@@ -257,6 +266,8 @@ class Group:
     quotas: tuple[Quota, ...] = ()
     unstarted: tuple[TopicPartition, ...] = ()
     """Partitions in which a share group has not begun."""
+    shared: Mapping[TopicPartition, tuple[SharedRun, ...]] = field(default_factory=dict)
+    """Of a share group, what its coordinator keeps of records beyond the start offsets."""
     wanted_assignor: str | None = None
     """What a member that is to join would offer."""
 

@@ -113,6 +113,7 @@ def pages(topic_count: int) -> list[Page]:
         Page(f"/api/topics/{LARGE}/records", "rows", 50),
         Page(f"/api/topics/{LARGE}/records?from=oldest&count=500", "rows", 500),
         Page(f"/api/topics/{LARGE}/explain?partition=0&offset=1", "problems", None),
+        Page("/api/explain", "subject", "The cluster"),
         Page("/api/groups", "count", GROUPS),
         Page("/api/groups?page=20", "count", GROUPS),
         Page("/api/groups/g-0000", "partitions", PARTITIONS),

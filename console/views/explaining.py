@@ -1,4 +1,4 @@
-"""Why a record or a group is as it is: the findings of `explain`, for the page."""
+"""Why something is as it is: the findings of `explain`, for the page."""
 
 from typing import Any, Final
 
@@ -9,7 +9,13 @@ from console.answers import Fields, json_answer
 from console.console import CONSOLE
 from explain.asking.questions import Questions
 from explain.report import as_object
-from explain.subjects import explain_group, explain_topic
+from explain.subjects import (
+    explain_cluster,
+    explain_group,
+    explain_producer,
+    explain_topic,
+    explain_transaction,
+)
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -37,6 +43,35 @@ def _group(client: AdminClient, group_id: str) -> Any:
     return _plain(explain_group(Questions(client), group_id, seconds=_LOOK_SECONDS))
 
 
+async def get_cluster(request: web.Request) -> web.Response:
+    """Return the findings on the nodes, all partitions and open transactions."""
+    return json_answer(await request.app[CONSOLE].cluster.admin.run(_cluster))
+
+
+def _cluster(client: AdminClient) -> Any:
+    return _plain(explain_cluster(Questions(client)))
+
+
+async def get_transaction(request: web.Request) -> web.Response:
+    """Return the findings on a transactional id."""
+    admin = request.app[CONSOLE].cluster.admin
+    return json_answer(await admin.run(_transaction, request.match_info["transaction"]))
+
+
+def _transaction(client: AdminClient, transactional_id: str) -> Any:
+    return _plain(explain_transaction(Questions(client), transactional_id))
+
+
+async def get_producer(request: web.Request) -> web.Response:
+    """Return the findings on a producer id."""
+    number = Fields(request.match_info).whole("producer")
+    return json_answer(await request.app[CONSOLE].cluster.admin.run(_producer, number))
+
+
+def _producer(client: AdminClient, number: int) -> Any:
+    return _plain(explain_producer(Questions(client), number))
+
+
 def _plain(found: Any) -> dict[str, Any]:
     """Return an explanation without its figures: its sentences have them."""
     plain = as_object(found)
@@ -46,6 +81,9 @@ def _plain(found: Any) -> dict[str, Any]:
 
 
 ROUTES: Final = (
+    web.get("/api/explain", get_cluster),
+    web.get("/api/transactions/{transaction}/explain", get_transaction),
+    web.get("/api/producers/{producer}/explain", get_producer),
     web.get("/api/topics/{topic}/explain", get_topic),
     web.get("/api/groups/{group}/explain", get_group),
 )

@@ -17,7 +17,7 @@ from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.topics import TopicPartition
 from explain.asking.questions import Questions
 from explain.asking.records import first_time, only_markers_between
-from explain.asking.share_groups import share_look
+from explain.asking.share_groups import share_look, shared_runs
 from explain.asking.topics import described_topic, offsets, similar_to, topic_facts
 from explain.causes.progress import standing
 from explain.facts import Cluster, Group, Look, Member, Topic
@@ -51,7 +51,7 @@ def group_facts(
         if group.latest is not None and _is_odd(group.latest):
             wait(seconds)
             group = share_look(questions, group)
-        return cluster, group
+        return cluster, replace(group, shared=shared_runs(questions, group))
     if group.kind is not None and group.kind not in CONSUMER_KINDS:
         return cluster, group
     return _consumers(questions, cluster, group, seconds, wait)

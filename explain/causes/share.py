@@ -54,6 +54,33 @@ def _stands(case: GroupCase) -> Iterator[Figures]:
             }
 
 
+def _archived(case: GroupCase) -> Iterator[Figures]:
+    for name, runs in sorted(case.group.shared.items()):
+        gone = [each for each in runs if each.is_archived]
+        if gone:
+            yield {
+                "group": case.group.group_id,
+                "partition": name,
+                "count": sum(each.last - each.first + 1 for each in gone),
+                "first": gone[0].first,
+                "last": gone[-1].last,
+                "times": max(each.deliveries for each in gone),
+            }
+
+
+def _returned(case: GroupCase) -> Iterator[Figures]:
+    for name, runs in sorted(case.group.shared.items()):
+        again = [each for each in runs if not each.is_archived and each.deliveries > 0]
+        if again:
+            yield {
+                "group": case.group.group_id,
+                "partition": name,
+                "count": sum(each.last - each.first + 1 for each in again),
+                "first": again[0].first,
+                "times": max(each.deliveries for each in again),
+            }
+
+
 SHARED = (
     problem(
         "share-group-without-members",
@@ -79,6 +106,23 @@ SHARED = (
         "locked, have been given before, or do not ask for.",
         "A lock ends after group.share.record.lock.duration.ms; a record that fails "
         "group.share.delivery.count.limit times is archived. Look whether the members acknowledge.",
+    ),
+    problem(
+        "share-records-archived",
+        _archived,
+        "Share group {group} has archived {count:record} in {partition} (offsets {first} to "
+        "{last}) after up to {times} deliveries: nobody in the group gets them again.",
+        "Members have rejected them, or have failed group.share.delivery.count.limit times. "
+        "Correct the member, and write the records again.",
+    ),
+    notice(
+        "share-records-returned",
+        _returned,
+        "Members of share group {group} have given back {count:record} in {partition}, from offset "
+        "{first} on, unfinished: released, or not finished before the lock ended. The most "
+        "deliveries of one are {times}.",
+        "After group.share.delivery.count.limit deliveries a record is archived. Look why the "
+        "members fail, or raise group.share.record.lock.duration.ms if they are slow.",
     ),
     fact(
         "share-group-progress",

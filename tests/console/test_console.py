@@ -269,7 +269,11 @@ def test_a_group_and_a_record_are_explained(calls: ConsoleCalls, orders: str) ->
     assert found.status == 200, found.body
     assert found.body["findings"]
     assert all(each["sentence"] for each in found.body["findings"])
-    assert calls.get("/api/groups/none/explain").status == 200
+    for path in ("groups/none/explain", "transactions/none/explain", "producers/7/explain"):
+        answer = calls.get(f"/api/{path}")
+        assert (answer.status, answer.body["problems"]) == (200, 1), answer
+    assert calls.get("/api/explain").body["subject"] == "The cluster"
+    assert calls.get("/api/producers/x/explain").status == 422
 
 
 def test_a_text_is_followed_through_topics(console: LocalConsole, calls: ConsoleCalls) -> None:

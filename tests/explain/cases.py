@@ -25,6 +25,7 @@ from explain.facts import (
     Record,
     RecordCase,
     Right,
+    SharedRun,
     Topic,
     Transaction,
     TransactionCase,
@@ -407,6 +408,14 @@ SHARES = {
     "share-group-without-members": Trial(shared(look(members=(), **BEHIND)), shared()),
     "share-group-not-started": Trial(shared(unstarted=(P1,)), shared()),
     "share-records-locked": Trial(shared_twice(BEHIND, BEHIND), shared_twice(BEHIND, {})),
+    "share-records-archived": Trial(
+        shared(shared={P0: (SharedRun(3, 4, is_archived=True, deliveries=5),)}),
+        shared(shared={P0: (SharedRun(3, 4, is_archived=False, deliveries=1),)}),
+    ),
+    "share-records-returned": Trial(
+        shared(shared={P0: (SharedRun(3, 4, is_archived=False, deliveries=1),)}),
+        shared(shared={P0: (SharedRun(3, 4, is_archived=False, deliveries=0),)}),
+    ),
     "share-group-progress": Trial(shared(), shared(look(committed={}))),
 }
 

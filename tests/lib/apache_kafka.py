@@ -117,12 +117,12 @@ def running_node(
     )
     if not (folder / "data").exists():
         # Formatting is a program of its own, and what it writes is the same for all these nodes.
-        shutil.copytree(_formatted(libs, is_dynamic=is_dynamic), folder / "data")
+        shutil.copytree(formatted_folder(libs, is_dynamic=is_dynamic), folder / "data")
     command = [*java(libs, "-Xmx512m", *options), "kafka.Kafka", str(properties)]
     with (folder / "server.log").open("wb") as output:
         server = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        _wait_for(port, server)
+        wait_for_port(port, server)
         yield f"127.0.0.1:{port}"
     finally:
         os.kill(server.pid, signal.SIGTERM)
@@ -153,7 +153,7 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def _formatted(libs: str, *, is_dynamic: bool = False) -> Path:
+def formatted_folder(libs: str, *, is_dynamic: bool = False) -> Path:
     """Give a folder that Kafka has formatted, which is done once."""
     formatted = made_for(libs) / ("formatted-standalone" if is_dynamic else "formatted")
     with one_at_a_time("kafka-formatted"):
@@ -185,8 +185,11 @@ def _archive_classes(libs: str) -> None:
         make_archive(libs, lists)
 
 
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def wait_for_port(
+    port: int, server: subprocess.Popen[bytes], seconds: float = START_SECONDS
+) -> None:
+    """Wait until a node takes connections."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert server.poll() is None, "Apache Kafka has stopped"
         try:

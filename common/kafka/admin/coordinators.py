@@ -36,6 +36,7 @@ class CoordinatorType(IntEnum):
 
     GROUP = 0
     TRANSACTION = 1
+    SHARE = 2
 
 
 Outcome = TypeVar("Outcome")

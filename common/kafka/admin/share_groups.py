@@ -1,13 +1,21 @@
-"""Requests about share groups: describe, and describe, alter and delete their offsets."""
+"""Requests about share groups: describe, and describe, alter and delete offsets; read states."""
 
+from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from common.kafka.admin.client import AdminClient, Node, error_of, raise_for
-from common.kafka.admin.coordinators import Outcomes, ask_coordinator_nodes, ask_group_coordinator
+from common.kafka.admin.coordinators import (
+    CoordinatorType,
+    Outcomes,
+    ask_coordinator_nodes,
+    ask_coordinators,
+    ask_group_coordinator,
+)
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages import describe_share_group_offsets as described_offsets
+from common.kafka.protocol.messages import read_share_group_state as reading
 from common.kafka.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -56,6 +64,19 @@ class ShareOffset(NamedTuple):
     start_offset: int | None
     leader_epoch: int | None
     lag: int | None
+
+
+class ShareRun(NamedTuple):
+    """Offsets in a row of which a share coordinator knows the same: both ends are inclusive."""
+
+    first_offset: int
+    last_offset: int
+    state: int
+    delivery_count: int
+
+
+ARCHIVED = 4
+"""A state of a run. What is acquired at the moment only the partition's leader knows (KIP-932)."""
 
 
 def describe_share_groups(
@@ -176,3 +197,41 @@ def delete_share_offsets(
         }
 
     return ask_group_coordinator(client, group_id, ask)
+
+
+def share_runs(
+    client: AdminClient, group_id: str, topic_id: bytes, numbers: Sequence[int]
+) -> dict[int, list[ShareRun]]:
+    """Return what is kept of a topic's partitions beyond the start offsets; raise KafkaError.
+
+    It takes the right to act as a broker (CLUSTER_ACTION).
+    """
+    id_text = urlsafe_b64encode(topic_id).decode().rstrip("=")
+    keys = {f"{group_id}:{id_text}:{number}": number for number in numbers}
+
+    def ask(node_id: int, its_keys: Sequence[str]) -> Outcomes[list[ShareRun]]:
+        # With no epoch of a leader the coordinator's own one stays as it is.
+        partitions = [reading.PartitionData(partition=keys[key], leader_epoch=UNKNOWN)
+                      for key in its_keys]  # fmt: skip
+        topic = reading.ReadStateData(topic_id=topic_id, partitions=partitions)
+        request = reading.ReadShareGroupStateRequest(group_id=group_id, topics=[topic])
+        answer = client.ask_once(request, reading.ReadShareGroupStateResponse, node_id)
+        found = {one.partition: one for topic in answer.results for one in topic.partitions}
+        return {key: _runs(found[keys[key]]) for key in its_keys if keys[key] in found}
+
+    outcomes = ask_coordinators(client, keys, ask, kind=CoordinatorType.SHARE)
+    runs: dict[int, list[ShareRun]] = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        runs[keys[key]] = outcome
+    return runs
+
+
+def _runs(one: reading.PartitionResult) -> list[ShareRun] | KafkaError:
+    if one.error_code:
+        return error_of(one.error_code, one.error_message)
+    return [
+        ShareRun(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in one.state_batches
+    ]

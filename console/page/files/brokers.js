@@ -1,13 +1,14 @@
 // Brokers, the metadata quorum, and open transactions.
 
 import {
-  ask, bytes, duration, facts, link, number, path, section, table,
+  ask, bytes, duration, facts, h, link, number, path, section, table,
 } from "/page/parts.js";
 import { settingsTable } from "/page/topics.js";
 
 export async function brokers() {
   const found = await ask("/api/brokers");
   return ["Brokers", section("",
+    h("p", {}, link("/explain", "Explain what is wrong in the cluster")),
     found.offline_partitions
       ? facts([["partitions without leader", number(found.offline_partitions)]]) : null,
     table("Brokers", [
@@ -54,8 +55,8 @@ export async function transactions() {
   return ["Transactions", section("",
     facts([["transactional ids", number(found.count)], ["open now", number(found.open.length)]]),
     table("Open transactions", [
-      ["Transactional id", (each) => each.id],
-      ["Producer", (each) => each.producer_id, "number"],
+      ["Transactional id", (each) => link(path("transactions", each.id, "explain"), each.id)],
+      ["Producer", (each) => link(path("producers", each.producer_id, "explain"), each.producer_id), "number"],
       ["Open for", (each) =>
         (each.started_ms === null ? "–" : duration(Date.now() - Number(each.started_ms)))],
       ["Partitions", (each) => each.partitions.join(", ")],

@@ -6,7 +6,9 @@ import { follow } from "/page/follow.js";
 import { live } from "/page/live.js";
 import { oneRecord, records } from "/page/records.js";
 import { group, groups, resetGroup } from "/page/groups.js";
-import { explainGroup, explainTopic } from "/page/explain.js";
+import {
+  explainCluster, explainGroup, explainProducer, explainTopic, explainTransaction,
+} from "/page/explain.js";
 import { writeRecord } from "/page/writing.js";
 import { connectors } from "/page/connectors.js";
 import { acls, clientMetrics, mayView, quotas, users } from "/page/access.js";
@@ -48,6 +50,9 @@ const VIEWS = [
   [/^\/brokers\/(\d+)$/, broker],
   [/^\/quorum$/, quorum],
   [/^\/transactions$/, transactions],
+  [/^\/transactions\/([^/]+)\/explain$/, explainTransaction],
+  [/^\/producers\/(\d+)\/explain$/, explainProducer],
+  [/^\/explain$/, explainCluster],
   [/^\/schemas$/, schemas],
   [/^\/schemas\/([^/]+)$/, subject],
   [/^\/connectors$/, connectors],

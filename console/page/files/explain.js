@@ -16,6 +16,15 @@ function findings(found) {
         h("span", { className: "kind" }, one.code)))));
 }
 
+const explained = (...names) => async () => {
+  const found = await ask("/api" + path(...names));
+  return [found.subject, findings(found)];
+};
+
+export const explainCluster = explained("explain");
+export const explainTransaction = (overview, id) => explained("transactions", id, "explain")();
+export const explainProducer = (overview, id) => explained("producers", id, "explain")();
+
 export async function explainTopic(overview, topic) {
   const wanted = parameters();
   const found = await ask("/api" + path("topics", topic, "explain") + query(wanted));

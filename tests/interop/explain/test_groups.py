@@ -3,8 +3,9 @@
 from contextlib import ExitStack
 from typing import Any
 
+import confluent_kafka
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import AcknowledgeType, TopicPartition
 
 from common.kafka.acls import AclOperation, PermissionType, ResourceType
 from common.kafka.errors import ErrorCode
@@ -294,3 +295,38 @@ def test_a_share_group(kafka: Explained, name: str) -> None:
         assert problem.code == "share-records-locked"
         assert problem.figures["left"] >= 3
     until(lambda: "share-group-without-members" in kafka.group(name).codes)
+
+
+def test_records_that_a_share_group_gives_back_or_archives(kafka: Explained, name: str) -> None:
+    kafka.create(name)
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 500})
+    with kafka.share_member(name, name) as member:
+
+        def given() -> list[Any]:
+            return [one for one in member.poll(0.5) if not one.error()]
+
+        def gets_three() -> bool:
+            """Finish what comes, until three records of one batch come together."""
+            for _ in range(3):
+                producer.produce(name, b"a value", partition=0)
+            assert producer.flush(GIVE_UP_SECONDS) == 0
+            held[:] = given()
+            if len(held) < 3:
+                finish(held)
+            return len(held) >= 3
+
+        def finish(records: list[Any], *kinds: Any) -> None:
+            for number, one in enumerate(records):
+                member.acknowledge(one, *(kinds[min(number, 1) :][:1]))
+            member.commit_sync()
+
+        held: list[Any] = []
+        until(gets_three)
+        # The first stays unfinished, so what comes after it is kept.
+        finish(held, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+        wanted = {"share-records-archived", "share-records-returned"}
+        until(lambda: kafka.group(name).codes >= wanted)
+        found = {one.code: one.figures for one in kafka.group(name).findings}
+        archived, returned = (found[code] for code in sorted(wanted))
+        assert (archived["count"], archived["times"]) == (len(held) - 1, 1)
+        assert (returned["count"], returned["first"]) == (1, held[0].offset())

@@ -11,6 +11,8 @@ from common.kafka.admin.cluster import unregister_broker
 from common.kafka.admin.topics import create_topic
 from explain.asking.questions import admin_client
 from millstream.testing import LocalCluster
+from tests.lib.apache_cluster import ApacheCluster
+from tests.lib.apache_kafka import kafka_libs
 from tests.lib.explained import GIVE_UP_SECONDS, Explained
 from tests.lib.waiting import until
 
@@ -109,6 +111,56 @@ def test_the_last_broker_in_sync_is_down(start: Start) -> None:
     assert (problem.figures["electable"], problem.figures["up"]) == ([1], [2])
     cluster.start(1)
     until(lambda: not problems(kafka))
+
+
+def test_brokers_of_apache_kafka_that_go_away(tmp_path: Path) -> None:
+    """One way through most of the causes above: a node of Apache's takes long to start."""
+    settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+    with ApacheCluster(kafka_libs(), tmp_path, **settings) as cluster:
+        kafka = Explained(cluster.bootstrap_servers)
+        place(kafka, "orders", [3, 1, 2], min_insync_replicas="2")
+        place(kafka, "single", [1], [2], [3])
+        place(kafka, "pair", [2, 3])
+        kafka.produce("orders", 3)
+        lost = group_with_coordinator(kafka, 3)
+        left = group_with_coordinator(kafka, 1)
+        assert not kafka.cluster().problems
+
+        cluster.kill(3)
+        until(lambda: "cluster-broker-fenced" in problems(kafka))
+        assert [one.code for one in kafka.topic("orders").problems] == ["partition-replica-down"]
+        assert "partition-at-min-isr" in kafka.topic("orders").codes
+        (down,) = kafka.topic("single", 2).problems
+        assert down.code == "partition-without-leader-all-replicas-down"
+        record = kafka.topic("orders", 0, 1)
+        assert record.codes >= {"record-lacking-replicas", "record-readable"}
+        assert "group-partition-without-leader" in kafka.group(left).codes
+        with kafka.patience(SHORT_MS):
+            until(lambda: "group-coordinator-unavailable" in kafka.group(lost).codes)
+
+        kafka.produce("pair", 3)
+        cluster.kill(2)
+        until(lambda: "partition-below-min-isr" in kafka.topic("orders").codes)
+        cluster.start(3)
+        code = "partition-without-leader-in-sync-replicas-down"
+        until(lambda: code in kafka.topic("pair").codes)
+        (problem,) = [one for one in kafka.topic("pair").problems if one.code == code]
+        assert (problem.figures["electable"], problem.figures["up"]) == ([2], [3])
+        cluster.start(2)
+        until(lambda: not problems(kafka))
+        assert "partition-leader-not-preferred" in kafka.topic("orders").codes
+
+
+def group_with_coordinator(kafka: Explained, node_id: int) -> str:
+    """Return a group of this coordinator, with an offset in each partition of `single`."""
+    for number in range(100):
+        name = f"group-{number}"
+        kafka.commit(name, {("single", each): 0 for each in range(3)})
+        with kafka.members(name, ["single"]):
+            (state,) = [one for one in kafka.group(name).findings if one.code == "group-state"]
+        if state.figures["coordinator"] == node_id:
+            return name
+    raise AssertionError(f"no group has the coordinator {node_id}")
 
 
 def test_a_broker_that_hangs(start: Start) -> None:

@@ -1,0 +1,100 @@
+"""Three nodes of Apache Kafka, all brokers, of which the first is the controller too."""
+
+import os
+import shutil
+import signal
+import subprocess
+from base64 import urlsafe_b64encode
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from millstream.processes.cluster_layout import free_ports
+from tests.lib.apache_kafka import formatted_folder, wait_for_port
+from tests.lib.java import java
+
+NODE_IDS = (1, 2, 3)
+_START_SECONDS = 180
+"""Three at once on a machine that has other work."""
+
+
+class ApacheCluster:
+    """The nodes by id; leaving the block ends all that run."""
+
+    def __init__(self, libs: str, folder: Path, **settings: str) -> None:
+        """Names of settings have underscores for dots."""
+        self._libs, self._folder = libs, folder
+        ports = list(islice(free_ports(), len(NODE_IDS) + 1))
+        self._controller_port, self._ports = ports[0], dict(zip(NODE_IDS, ports[1:], strict=True))
+        self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for node_id in NODE_IDS:
+            self._prepare(node_id)
+        try:
+            self.start(*NODE_IDS)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        for node_id in list(self._running):
+            self.kill(node_id)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
+
+    def start(self, *node_ids: int) -> None:
+        """Start nodes at the same time; return when all take connections."""
+        for node_id in node_ids:
+            command = [*java(self._libs, "-Xmx384m"), "kafka.Kafka", str(self._file(node_id))]
+            with (self._folder / f"{node_id}.log").open("ab") as output:
+                self._running[node_id] = subprocess.Popen(command, stdout=output, stderr=output)
+        for node_id in node_ids:
+            wait_for_port(self._ports[node_id], self._running[node_id], _START_SECONDS)
+
+    def kill(self, node_id: int) -> None:
+        process = self._running.pop(node_id)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def _file(self, node_id: int) -> Path:
+        return self._folder / f"{node_id}.properties"
+
+    def _prepare(self, node_id: int) -> None:
+        """Write a node's settings, and its folder as Kafka's tool would format it."""
+        data = self._folder / f"data-{node_id}"
+        shutil.copytree(formatted_folder(self._libs), data)
+        directory_id = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "A")
+        lines = (data / "meta.properties").read_text().splitlines()
+        own = {"node.id": str(node_id), "directory.id": directory_id}
+        told = dict(line.split("=", 1) for line in lines if not line.startswith("#")) | own
+        (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in told.items()))
+        listeners = f"PLAINTEXT://127.0.0.1:{self._ports[node_id]}"
+        controller = node_id == NODE_IDS[0]
+        settings = {
+            "process.roles": "broker,controller" if controller else "broker",
+            "node.id": str(node_id),
+            "listeners": listeners
+            + (f",CONTROLLER://127.0.0.1:{self._controller_port}" if controller else ""),
+            "advertised.listeners": listeners,
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"{NODE_IDS[0]}@127.0.0.1:{self._controller_port}",
+            "log.dirs": str(data),
+            "group.initial.rebalance.delay.ms": "0",
+            **self._settings,
+        }
+        self._file(node_id).write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
