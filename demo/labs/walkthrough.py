@@ -96,7 +96,7 @@ class Walkthrough:
             f"\n[{place}] $ {command.text}", markup=False, style="bold", soft_wrap=True
         )
         if command.is_skipped:
-            self._console.print("(left out: this is done already)")
+            self._console.print("(not run here: do it before the lab, if you have not)")
             return True
         if self._is_asked:
             input("Enter runs it ")

@@ -1,6 +1,7 @@
 """All topologies together under a controlled clock, killed anywhere, on out-of-order input."""
 
 import random
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.launch import program_environment
+from millstream.launch import program_environment, programs_folder
 from streams import views
 from streams.enrichment import LEVEL_TOPICS, level_of
 from streams.order_bursts import find_burst
@@ -29,6 +30,7 @@ from tests.lib.streams_processes import (
     total_of,
 )
 
+README = programs_folder() / "streams" / "README.md"
 HOUR_S = 3600
 SETTINGS = Settings(grace_seconds=72 * HOUR_S)
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -281,3 +283,24 @@ def test_a_key_on_two_partitions_is_not_shown_as_one_row():
     table.rows[1]["a"] = {"orders": 3}
     with pytest.raises(AssertionError, match="lies on another partition too"):
         table.all_rows()
+
+
+def test_the_topology_that_the_readme_adds_keeps_the_largest_order_of_each_customer() -> None:
+    page = r"`streams/largest_order.py`\n\n```python\n(.*?)\n```\n"
+    found = re.search(page, README.read_text(), re.DOTALL)
+    assert found is not None
+    added: dict[str, Any] = {}
+    exec(found[1], added)
+    driver = TopologyDriver(SETTINGS)
+    largest = LocalTable("largest-order")
+    added["add_agents"](driver, largest)
+    orders = make_orders(random.Random(1), 40)
+    for order in orders:
+        send_order(driver, order)
+    driver.run()
+    wanted: dict[str, Decimal] = {}
+    for order in orders:
+        before = wanted.get(order["customer_id"], Decimal(0))
+        wanted[order["customer_id"]] = max(before, total_of(order))
+    kept = {key: Decimal(row["total"]) for key, row in largest.all_rows().items()}
+    assert kept == wanted

@@ -1,5 +1,6 @@
 """The source and the sink that stand in connect/README.md, run as they stand there."""
 
+import json
 import re
 import sqlite3
 from pathlib import Path
@@ -14,7 +15,7 @@ README = Path(__file__).parents[3] / "connect" / "README.md"
 
 def written_in_readme(name: str) -> str:
     found = re.search(
-        rf"<!-- \w+: {re.escape(name)} -->\n```python\n(.*?)```", README.read_text(), re.DOTALL
+        rf"<!-- (?:\w+: )?{re.escape(name)} -->\n```\w+\n(.*?)```", README.read_text(), re.DOTALL
     )
     assert found is not None, name
     return found[1]
@@ -32,13 +33,6 @@ def test_they_do_what_they_say(tmp_path: Path) -> None:
     for name in ("counting.py", "last_values.py"):
         (plugins / name).write_text(written_in_readme(name))
     database = tmp_path / "last.db"
-    key = {
-        "transforms": "key,id",
-        "transforms.key.type": "ValueToKey",
-        "transforms.key.fields": "n",
-        "transforms.id.type": "ExtractField$Key",
-        "transforms.id.field": "n",
-    }
     with LocalBroker() as broker:
         settings = {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -48,10 +42,10 @@ def test_they_do_what_they_say(tmp_path: Path) -> None:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         }
         with ConnectWorker(tmp_path, settings) as worker:
-            source = {"connector.class": "NumbersSource", "topic": "numbers", "limit": "500"}
-            sink = {"connector.class": "LastValuesSink", "topics": "numbers", "file": str(database)}
-            for name, config in (("in", {**source, **key}), ("out", sink)):
-                assert worker.call("PUT", f"/connectors/{name}/config", config).status == 201
+            for name in ("numbers.json", "last.json"):
+                created = json.loads(written_in_readme(name))
+                created["config"] |= {"file": str(database)} if name == "last.json" else {}
+                assert worker.call("POST", "/connectors", created).status == 201
             eventually(lambda: count(database) == 500)
     with sqlite3.connect(database) as connection:
         found = connection.execute("SELECT value FROM last WHERE key = '7'").fetchone()
