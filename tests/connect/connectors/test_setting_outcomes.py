@@ -31,21 +31,22 @@ KAFKAS: Final = ConfigDef(JsonConverter.config())
 for key in StringConverter.config().keys.values():
     if key.name not in KAFKAS.keys:
         KAFKAS.add(key)
+REGISTRY_PAGE: Final = "connect/registry_converters/SETTINGS.md"
 TABLES: Final[dict[str, tuple[Outcomes, str]]] = {
     "confluent-jdbc-source.txt": (SOURCE, "connect/connectors/jdbc/SOURCE-SETTINGS.md"),
     "confluent-jdbc-sink.txt": (SINK, "connect/connectors/jdbc/SINK-SETTINGS.md"),
     "debezium-postgresql.txt": (POSTGRESQL, "connect/connectors/postgresql/SETTINGS.md"),
     "confluent-avro-converter.txt": (
         AvroConverter.outcomes,
-        "connect/registry_converters/AVRO_SETTINGS.md",
+        REGISTRY_PAGE,
     ),
     "confluent-json-schema-converter.txt": (
         JsonSchemaConverter.outcomes,
-        "connect/registry_converters/JSON_SCHEMA_SETTINGS.md",
+        REGISTRY_PAGE,
     ),
     "confluent-protobuf-converter.txt": (
         ProtobufConverter.outcomes,
-        "connect/registry_converters/PROTOBUF_SETTINGS.md",
+        REGISTRY_PAGE,
     ),
     "confluent-elasticsearch.txt": (ELASTICSEARCH, "connect/connectors/elasticsearch/SETTINGS.md"),
     "confluent-s3.txt": (OBJECT_STORE, "connect/connectors/object_store/SETTINGS.md"),
@@ -89,25 +90,38 @@ def _lines(file: str) -> list[tuple[str, str]]:
     return [(name.strip(), rest) for name, _, rest in told]
 
 
-def page(table: Outcomes, shown: list[Shown]) -> str:
-    """Return the outcomes of all settings as a page of documentation."""
-    head = [
-        f"# Settings of {table.original}",
+def page(*tables: tuple[Outcomes, list[Shown]]) -> str:
+    """Return the outcomes of all settings as a page; a row of several tables says of which."""
+    originals = [table.original for table, _ in tables]
+    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for table, shown in tables:
+        cells = [((row.name, _outcome(row), row.sentence), "") for row in table.rows]
+        cells += [((each.name, "does the same", each.sentence), each.test) for each in shown]
+        for cell, test in cells:
+            found.setdefault(cell, []).append((table.original.split()[-1], test))
+    of = ["of"] if len(tables) > 1 else []
+    head = ["setting", "outcome", "what that means", *of, "shown by"]
+    rows = [_cells(cell, by, len(tables)) for cell, by in sorted(found.items())]
+    lines = [
+        f"# Settings of {', '.join(originals)}",
         "",
         "This page is written from the table in the code, by",
         "`REWRITE=1 pytest tests/connect/connectors/test_setting_outcomes.py`.",
         "A `*` in a name is a part that you choose.",
         "",
-        "| setting | outcome | what that means | shown by |",
-        "|---|---|---|---|",
+        f"| {' | '.join(head)} |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
     ]
-    cells = [(row.name, _outcome(row), row.sentence, "") for row in table.rows]
-    cells += [(name, "does the same", sentence, f"`{test}`") for name, test, sentence in shown]
-    rows = [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in (f"`{name}`", *rest)) + " |"
-        for name, *rest in sorted(cells)
-    ]
-    return "\n".join([*head, *rows]) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def _cells(cell: tuple[str, ...], by: list[tuple[str, str]], table_count: int) -> tuple[str, ...]:
+    """Return the cells of a row; `by` are the tables that have it, and their tests."""
+    name, *rest = cell
+    whose = "all" if len(by) == table_count else ", ".join(table for table, _ in by)
+    tests = ", ".join(f"`{test}`" for test in dict.fromkeys(test for _, test in by) if test)
+    return (f"`{name}`", *rest, *([whose] if table_count > 1 else []), tests)
 
 
 def _outcome(row: Setting) -> str:
@@ -129,7 +143,7 @@ def test_each_outcome() -> None:
     assert values["signals"].error_messages
     with pytest.raises(ConfigException, match="no signals"):
         SAMPLE.require(given)
-    assert "| `signals` | refused, unless empty or `none` | there are" in page(SAMPLE, [])
+    assert "| `signals` | refused, unless empty or `none` | there are" in page((SAMPLE, []))
 
 
 def test_every_list_of_settings_has_a_table() -> None:
@@ -158,10 +172,10 @@ def test_each_setting_has_a_test_that_is_there_or_a_reason(file: str) -> None:
         assert f"def {name}(" in path.read_text(encoding="utf-8"), shown
 
 
-@pytest.mark.parametrize("file", TABLES)
-def test_the_page_is_what_the_table_says(file: str) -> None:
-    table, where = TABLES[file]
-    written = page(table, shown_in(file))
+@pytest.mark.parametrize("where", sorted({where for _, where in TABLES.values()}))
+def test_the_page_is_what_the_tables_say(where: str) -> None:
+    files = [file for file, (_, its) in TABLES.items() if its == where]
+    written = page(*((TABLES[file][0], shown_in(file)) for file in files))
     if os.environ.get("REWRITE"):
         (ROOT / where).write_text(written, encoding="utf-8")
     assert (ROOT / where).read_text(encoding="utf-8") == written
