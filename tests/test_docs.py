@@ -19,7 +19,10 @@ PATH = re.compile(r"[\w-][\w.-]*(?:/[\w.-]+)*/?")
 SUFFIX = re.compile(r"\.(?:py|md|toml|json|sh|yml|yaml|txt|css|proto|avsc|tsv|hex|c)$")
 ALONE = (".py", ".md", ".toml", ".sh")
 DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
-MADE_BY_READERS = ("services/greetings/", "build/", "_task.py", "millstream/programs")
+MADE_BY_READERS = (
+    *("services/greetings/", "streams/largest_order.py"),
+    *("build/", "_task.py", "millstream/programs"),
+)
 """What a reader is told to make, what a run makes, the end of many names, and a wheel's folder."""
 NOT_MODULES = re.compile(
     r"broker\.(?:heartbeat|session|rack|id)\b.*|connect\.(?:meta|name|type|index|protocol)\b.*"
