@@ -42,6 +42,8 @@ from tests.lib.quorum_nodes import (
 )
 
 MANY_PARTITIONS = 4 * PARTITIONS_PER_STEP
+PATIENT = {"broker.session.timeout.ms": "3600000"}
+"""The broker sends one heartbeat, and a slow machine must not fence it amid a batch."""
 
 
 async def register(quorum: Quorum) -> Any:
@@ -98,7 +100,7 @@ def test_one_node_alone_answers_before_ask_returns(tmp_path: Path) -> None:
 
 def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path: Path) -> None:
     async def scenario() -> None:
-        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum = open_quorum(tmp_path, PATIENT, rules=None)
         quorum.start()
         registered = await register(quorum)
         await beat(quorum, registered.broker_epoch)
@@ -107,7 +109,7 @@ def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path
         topic = CreatableTopic(name="a", num_partitions=MANY_RECORDS, replication_factor=1)
         answers: list[Message] = []
         request = CreateTopicsRequest(topics=[topic])
-        quorum.channel.ask(request, 7, answers.append, timeout_ms=10_000)
+        quorum.channel.ask(request, 7, answers.append, timeout_ms=60_000)
         seen = []
         while not answers:
             seen.append((quorum.raft.log.end_offset, quorum.applied_offset, len(told)))
@@ -127,7 +129,7 @@ def test_what_writes_very_much_is_written_applied_and_followed_in_turns(tmp_path
 
 def test_nobody_sees_a_part_of_a_large_batch_and_no_turn_has_all_of_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum = open_quorum(tmp_path, PATIENT, rules=None)
         quorum.start()
         registered = await register(quorum)
         await beat(quorum, registered.broker_epoch)
@@ -164,7 +166,7 @@ def test_a_node_that_stops_amid_a_large_batch_has_all_of_it_when_it_is_back(
     tmp_path: Path, *, clean: bool
 ) -> None:
     async def scenario() -> None:
-        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum = open_quorum(tmp_path, PATIENT, rules=None)
         quorum.start()
         registered = await register(quorum)
         await beat(quorum, registered.broker_epoch)
@@ -183,7 +185,7 @@ def test_a_node_that_stops_amid_a_large_batch_has_all_of_it_when_it_is_back(
             await asyncio.sleep(0)
         assert not quorum.image.topics.by_name
         assert answers[0].topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
-        again = open_quorum(tmp_path, {}, rules=None)
+        again = open_quorum(tmp_path, PATIENT, rules=None)
         again.start()
         assert len(again.image.topics.by_name["a"].partitions) == MANY_PARTITIONS
         again._close()
@@ -283,7 +285,7 @@ def test_what_was_acknowledged_survives_the_leader(tmp_path: Path) -> None:
 
 def test_a_real_controller_registers_a_broker_and_places_topics_on_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        quorum = open_quorum(tmp_path, {}, rules=None)
+        quorum = open_quorum(tmp_path, PATIENT, rules=None)
         quorum.start()
         registered = await register(quorum)
         assert registered.error_code == ErrorCode.NONE
