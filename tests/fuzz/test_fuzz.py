@@ -11,8 +11,8 @@ from tests.fuzz.in_process import Finding, in_process_node
 from tests.fuzz.over_sockets import fuzz_over_sockets, guilty
 from tests.fuzz.valid_requests import APIS, BROKER, valid_requests
 
-SECONDS = 42
-GUIDED_SECONDS = 18
+SECONDS = 20
+GUIDED_SECONDS = 8
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from tests.lib.side_by_side import one_at_a_time
 RESOLVE = JAVA / "resolve.sh"
 RUN_TOOLS = JAVA / "RunTools.java"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
-START_SECONDS = 60
+START_SECONDS = 180
 TOOLS = "org.apache.kafka.tools"
 WARMING_UP = (
     ("TopicCommand", "--create --topic t --partitions 2", b""),

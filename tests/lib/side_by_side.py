@@ -36,6 +36,8 @@ TOGETHER = {
 }
 """The first match counts. Tests of `jvms` start several JVMs, those of `spark` share a session."""
 SPREAD = (
+    "tests/demo/labs/test_labs.py",
+    "tests/demo/labs/test_mirror_walks.py",
     "tests/interop/cluster/test_cluster_faults.py",
     "tests/sim/test_quorum_mutations.py",
 )
