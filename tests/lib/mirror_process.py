@@ -136,7 +136,7 @@ def records(bootstrap_servers: str, topic: str) -> list[Found]:
         }
     )
     try:
-        found = consumer.list_topics(topic, timeout=10).topics[topic]
+        found = consumer.list_topics(topic, timeout=60).topics[topic]
         if found.error is not None:
             return []
         ends = {
@@ -170,7 +170,7 @@ def _end(consumer: Consumer, partition: TopicPartition) -> int:
     deadline = time.monotonic() + 10
     while True:
         try:
-            return int(consumer.get_watermark_offsets(partition, timeout=10)[1])
+            return int(consumer.get_watermark_offsets(partition, timeout=60)[1])
         except KafkaException as error:
             is_early = error.args[0].code() in {
                 KafkaError.NOT_LEADER_FOR_PARTITION,

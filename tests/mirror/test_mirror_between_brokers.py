@@ -104,7 +104,7 @@ def test_new_partitions_and_topics_are_found(clusters: Clusters) -> None:
     eventually(lambda: len(records(clusters.b, "a.payments")) == 10)
     admin.create_partitions([NewPartitions("payments", 4)])["payments"].result(20)
     eventually(
-        lambda: len(admin.list_topics("payments", timeout=10).topics["payments"].partitions) == 4
+        lambda: len(admin.list_topics("payments", timeout=60).topics["payments"].partitions) == 4
     )
     produce(clusters.a, "payments", range(10, 50), 4)
     eventually(lambda: records(clusters.b, "a.payments") == records(clusters.a, "payments"))

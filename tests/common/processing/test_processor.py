@@ -403,7 +403,7 @@ def test_batch_that_needs_more_records_is_dropped_when_the_partitions_are_given_
             return await fetch(*partitions)
 
         rig.consumer.getmany = fetch_in_rebalance
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await rig.turn()
             await asyncio.wait(rebalances)
         assert rig.transactions.commits == []

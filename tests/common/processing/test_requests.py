@@ -182,7 +182,7 @@ def in_interval(
         transactions.may_go_on.set()
         await writer.write(record("a"))
         monkeypatch.setattr(asyncio, "wait_for", wait_until_over)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await check(writer, transactions, is_over)
         await writer.stop()
 

@@ -101,7 +101,7 @@ def previewed(worker: ConnectWorker, plugin: str, config: dict[str, str]) -> Any
 
 def topics(broker: LocalBroker) -> set[str]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    return set(admin.list_topics(timeout=10).topics)
+    return set(admin.list_topics(timeout=60).topics)
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_a_sink_is_shown_what_put_would_get_and_its_group_knows_nothing(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "connect-tried"}
     )
     try:
-        [committed] = consumer.committed([place], timeout=10)
+        [committed] = consumer.committed([place], timeout=60)
         assert committed.offset < 0
         consumer.commit(offsets=[TopicPartition("numbers", 0, 25)], asynchronous=False)
         said = previewed(worker, "FileStreamSink", config)
@@ -219,7 +219,7 @@ def test_a_sink_is_shown_what_put_would_get_and_its_group_knows_nothing(
             worker, "FileStreamSink", {**config, "topics.regex": "num.*", "topics": ""}
         )
         assert (said["from"], said["records"][0]["read"]["offset"]) == ("last", 20)
-        assert consumer.committed([place], timeout=10)[0].offset == 30
+        assert consumer.committed([place], timeout=60)[0].offset == 30
     finally:
         consumer.close()
     missing = previewed(worker, "FileStreamSink", {**config, "topics": "missing"})

@@ -117,7 +117,8 @@ def test_a_secured_registry_is_reached_with_pem_files(tmp_path: Path) -> None:
 
 def test_a_newest_schema_is_asked_for_again(one_schema: OneSchema) -> None:
     told = {"auto_register_schemas": "false", "use_latest_version": "true"}
-    for ttl, asked_again in (("-1", 1), ("1", 2)):
+    # A slow machine may ask once more: a second is soon over.
+    for ttl, asked_again in (("-1", {1}), ("1", {2, 3})):
         one_schema.requests.clear()
         asked = registry(one_schema.url, latest_cache_ttl_sec=ttl, **told)
         for wait_seconds in (0, 0, 1.1):
@@ -125,7 +126,7 @@ def test_a_newest_schema_is_asked_for_again(one_schema: OneSchema) -> None:
             chosen = asked.chosen("s", "AVRO")
             assert chosen is not None
             assert chosen.schema_id == 7
-        assert len(one_schema.requests) == asked_again
+        assert len(one_schema.requests) in asked_again
         asked.close()
     one_schema.schema |= {"schemaType": "JSON"}
     asked = registry(one_schema.url, **told)

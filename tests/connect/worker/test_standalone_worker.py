@@ -613,6 +613,6 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, line: str, said: st
     with pytest.raises(AssertionError, match="did not start"):
         worker.start()
     assert worker.process is not None
-    assert worker.process.wait(10) == 1
+    assert worker.process.wait(60) == 1
     worker.kill()
     assert said in worker.log()

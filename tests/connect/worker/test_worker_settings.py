@@ -136,7 +136,7 @@ def test_variables_come_from_the_environment_and_from_files_of_a_directory(
     worker.wait_for("lines", connector="RUNNING", t0="RUNNING")
     eventually(lambda: worker.call("GET", topics).body == {"lines": {"topics": ["made-lines"]}})
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    made = admin.list_topics("made-lines", timeout=10).topics["made-lines"]
+    made = admin.list_topics("made-lines", timeout=60).topics["made-lines"]
     assert len(made.partitions) == 3
     resource = ConfigResource(ConfigResource.Type.TOPIC, "made-lines")
     (found,) = admin.describe_configs([resource]).values()

@@ -242,7 +242,7 @@ def test_a_share_consumer_leaves_its_group_when_it_is_stopped(
     ) as process:
         until(lambda: members() == 1)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 128 + signal.SIGTERM
+        assert process.wait(60) == 128 + signal.SIGTERM
     assert members() == 0
 
 

@@ -299,7 +299,7 @@ def test_random_bytes_after_a_header_never_hurt(broker: LocalBroker, api_key: Ap
     source = random.Random(int(api_key))
     version = API_VERSION_RANGES[api_key].max
     for size in (0, 7, 40, 400):
-        with mallory(broker, timeout_seconds=5) as connection:
+        with mallory(broker, timeout_seconds=30) as connection:
             connection.send_frame(header(api_key, version) + source.randbytes(size))
 
 

@@ -40,7 +40,7 @@ def broker() -> Iterator[LocalBroker]:
 
 def encrypted(broker: LocalBroker) -> RawConnection:
     """Return a connection that has shaken hands, and has not authenticated."""
-    connection = RawConnection(broker.bootstrap_servers, timeout_seconds=5)
+    connection = RawConnection(broker.bootstrap_servers, timeout_seconds=30)
     context: ssl.SSLContext = broker.client_settings("aiokafka")["ssl_context"]
     connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
     return connection
@@ -93,7 +93,7 @@ def is_closed(connection: RawConnection) -> bool:
     ids=["http", "kafka", "2 GB", "long record", "short hello", "alert", "data"],
 )
 def test_what_is_no_handshake_closes_the_connection(broker: LocalBroker, garbage: bytes) -> None:
-    with RawConnection(broker.bootstrap_servers, timeout_seconds=5) as connection:
+    with RawConnection(broker.bootstrap_servers, timeout_seconds=30) as connection:
         connection.send(garbage)
         with contextlib.suppress(OSError):  # The broker may have closed it already.
             connection.socket.shutdown(socket.SHUT_WR)

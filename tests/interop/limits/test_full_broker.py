@@ -73,7 +73,7 @@ def test_clients_wait_for_room_and_brokers_take_that_of_the_longest_idle_client(
         for client in (clients[0], *clients[2:]):
             ask(client)
         clients[2].socket.close()
-        waiting.socket.settimeout(10)
+        waiting.socket.settimeout(30)
         waiting.receive_frame()
         ask(other_broker)
     for client in (*clients, waiting):

@@ -40,7 +40,7 @@ def consume_all(bootstrap: str) -> tuple[int, dict[bytes, bytes]]:
 def test_a_compacted_topic_keeps_the_last_value_of_every_key() -> None:
     with LocalBroker(log_cleaner_backoff_ms=200) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.create_topics([NewTopic("compacted", 1, 1, config=SETTINGS)])["compacted"].result(10)
+        admin.create_topics([NewTopic("compacted", 1, 1, config=SETTINGS)])["compacted"].result(60)
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers})
         total = 60 * KEYS
         for number in range(total):

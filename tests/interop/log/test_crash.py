@@ -141,12 +141,12 @@ def test_topics_and_their_settings_survive_a_restart() -> None:
     with LocalBroker() as broker:
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         topic = confluent_kafka.admin.NewTopic("kept", 4, config={"retention.ms": "12345"})
-        admin.create_topics([topic])["kept"].result(10)
+        admin.create_topics([topic])["kept"].result(60)
         broker.kill()
         broker.start()
         assert len(admin.list_topics("kept", 10).topics["kept"].partitions) == 4
         resource = confluent_kafka.admin.ConfigResource("topic", "kept")
-        settings = admin.describe_configs([resource])[resource].result(10)
+        settings = admin.describe_configs([resource])[resource].result(60)
         assert settings["retention.ms"].value == "12345"
 
 
@@ -155,7 +155,7 @@ def test_retention_never_touches_the_metadata() -> None:
     with LocalBroker(**settings) as broker:
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         topic = confluent_kafka.admin.NewTopic("kept", 1)
-        admin.create_topics([topic])["kept"].result(10)
+        admin.create_topics([topic])["kept"].result(60)
         broker.stop()
         broker.start()
         CLIENTS["confluent-kafka"].produce(
@@ -169,4 +169,4 @@ def test_retention_never_touches_the_metadata() -> None:
         assert list(metadata.glob("*.deleted")) == []
         broker.stop()
         broker.start()
-        assert "kept" in admin.list_topics(timeout=10).topics
+        assert "kept" in admin.list_topics(timeout=60).topics

@@ -250,9 +250,9 @@ def test_a_user_may_do_what_its_rules_say_and_no_more(
     assert produced(alice, "own") == "ok"
     assert produced(alice, "other") == "TOPIC_AUTHORIZATION_FAILED"
     her_admin = AdminClient(alice)
-    assert set(her_admin.list_topics(timeout=10).topics) == {"own"}
+    assert set(her_admin.list_topics(timeout=60).topics) == {"own"}
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        her_admin.delete_topics(["own"])["own"].result(10)
+        her_admin.delete_topics(["own"])["own"].result(60)
     run_tool(guarded, "acls", "--remove", "--force", *who, "--operation", "Write", "--topic", "own")
     assert produced(alice, "own") == "TOPIC_AUTHORIZATION_FAILED"
     run_tool(guarded, "acls", "--list", "--topic", "own")

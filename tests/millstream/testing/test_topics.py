@@ -14,7 +14,7 @@ STARTED: list[int] = []
 
 def leaders(address: str, topic: str) -> list[int]:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": "any"})
-    found = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    found = consumer.list_topics(topic, timeout=60).topics[topic].partitions
     consumer.close()
     return [each.leader for each in found.values()]
 

@@ -44,7 +44,7 @@ def test_a_login_that_waits_holds_up_nothing() -> None:
         ends, begun = threading.Event(), asyncio.Queue[Begun | AuthenticationFailed]()
 
         def wait() -> Begun:
-            assert ends.wait(10)
+            assert ends.wait(60)
             return BEGUN
 
         loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ def test_only_so_many_logins_wait() -> None:
         ends, begun = threading.Event(), asyncio.Queue[Begun | AuthenticationFailed]()
 
         def wait() -> Begun:
-            assert ends.wait(10)
+            assert ends.wait(60)
             return BEGUN
 
         loop = asyncio.get_running_loop()

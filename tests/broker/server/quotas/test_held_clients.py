@@ -33,7 +33,6 @@ from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
 from tests.lib.waiting import until
 
-
 LATE_MS = 20_000
 """A slow machine may be so late with an answer: the time when it may come first is exact."""
 

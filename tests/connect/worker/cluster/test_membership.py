@@ -90,7 +90,7 @@ def test_who_waits_for_what_is_revoked_does_not_ask_without_a_pause(
         life.cancel()
         return asked_meanwhile
 
-    assert asyncio.run(asyncio.wait_for(live(), 10)) == 1
+    assert asyncio.run(asyncio.wait_for(live(), 60)) == 1
 
 
 class Clock:
@@ -184,7 +184,7 @@ def test_a_rebalance_longer_than_a_session_stops_nothing(monkeypatch: pytest.Mon
         life.cancel()
         return shell.stopped
 
-    assert asyncio.run(asyncio.wait_for(live(), 10)) == []
+    assert asyncio.run(asyncio.wait_for(live(), 60)) == []
 
 
 def test_work_ends_with_the_session_while_the_topic_is_away(
@@ -207,4 +207,4 @@ def test_work_ends_with_the_session_while_the_topic_is_away(
         life.cancel()
         return shell.stopped
 
-    assert asyncio.run(asyncio.wait_for(live(), 10)) == [TASK]
+    assert asyncio.run(asyncio.wait_for(live(), 60)) == [TASK]
