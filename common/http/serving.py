@@ -59,7 +59,7 @@ class Site(web.BaseSite):
     """A `web.SockSite` that leaves the last file descriptors to the program, and has a limit."""
 
     def __init__(
-        self, runner: web.BaseRunner, *listening: socket.socket, limit: int = MAX_CONNECTIONS
+        self, runner: web.BaseRunner, *listening: socket.socket, limit: int | None = None
     ) -> None:
         super().__init__(runner)
         assert runner.server is not None, "set up the runner first"
@@ -69,7 +69,7 @@ class Site(web.BaseSite):
         self._serving = ProtocolServer(
             partial(_connection, server),
             listening,
-            limit=limit,
+            limit=limit or MAX_CONNECTIONS,
             tls=self._security.context,
         )
 

@@ -121,7 +121,7 @@ def test_a_client_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
         (deaf,) = await held(port, 1, b"GET /giving HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while not await _is_served(port):
             await asyncio.sleep(0.1)
-        assert await _rest(deaf) < LARGE_BYTES
+        assert await _rest(deaf) < LARGE_BYTES // 2  # what the system had taken of it
 
     run(check)
 
