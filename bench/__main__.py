@@ -20,6 +20,7 @@ ON_REQUEST = (
     "broker.failover",
     "broker.groups",
     "broker.hot_path",
+    "broker.large_cluster",
     "broker.many",
     "broker.quotas",
     "broker.security",

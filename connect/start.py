@@ -11,6 +11,7 @@ from pathlib import Path
 from common.credentials.access import kafka_access
 from common.credentials.translation import ClientSettingsError
 from common.kafka.quiet_clients import quiet_clients
+from common.process import traces
 from common.process.properties import read_properties
 from common.process.starting import collect_seldom
 from common.process.tasks import spawn
@@ -148,7 +149,8 @@ def run(arguments: argparse.Namespace) -> int:
     quiet_clients()
     collect_seldom()
     try:
-        asyncio.run(serve(arguments))
+        with traces.recorded("connect"):
+            asyncio.run(serve(arguments))
     except (KafkaException, RefusalError, OSError) as error:
         sys.stderr.write(f"millstream connect: {error}\n")
         return 1

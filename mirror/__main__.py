@@ -17,6 +17,7 @@ from common.credentials.access import add_option, kafka_access, read_client_file
 from common.credentials.translation import ClientSettingsError
 from common.http.security import add_http_option, check_listener, http_security
 from common.kafka.quiet_clients import quiet_clients
+from common.process import traces
 from common.process.command_parser import CommandParser
 from common.process.ending import run_until_closed
 from common.process.starting import collect_seldom
@@ -159,7 +160,8 @@ def main() -> int:
         if options.is_status:
             return show_status(options)
         collect_seldom()
-        return asyncio.run(serve(options))
+        with traces.recorded("mirror"):
+            return asyncio.run(serve(options))
     except (ClientSettingsError, KafkaException, RefusalError, OSError) as error:
         sys.stderr.write(f"millstream mirror: {error}\n")
         return 1

@@ -18,7 +18,7 @@ from common.http.accepting import CannotListenError
 from common.http.serving import runner_of, serve_on
 from common.kafka.quiet_clients import quiet_clients
 from common.kafka.topic_creation import WrongPartitionCountError, ensure_topics
-from common.process import clock
+from common.process import clock, traces
 from common.process.ending import run_until_closed
 from common.process.settings import read_settings
 from common.process.starting import announce, configure_logging
@@ -171,7 +171,8 @@ def main() -> int:
     configure_logging(dict.fromkeys(quiet, logging.WARNING))
     quiet_clients()
     try:
-        asyncio.run(Program(settings).run())
+        with traces.recorded("streams"):
+            asyncio.run(Program(settings).run())
     except WrongPartitionCountError as error:
         sys.exit(str(error))
     except (CannotListenError, UndeclaredTopicError) as error:

@@ -1,6 +1,12 @@
-"""The Prometheus metrics of this program."""
+"""The Prometheus metrics of this program, and its spans."""
+
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from common.process.traces import Operation, Recorder
+from streams.micro_batch import Message
+from streams.topology import Record
 
 
 class Metrics:
@@ -43,3 +49,27 @@ class Metrics:
         self.ready = Gauge(
             "millstream_streams_ready", "1 while records are handled", registry=self.registry
         )
+
+
+def tell_spans(
+    recorder: Recorder,
+    group: str,
+    records: Iterable[Record],
+    messages: Iterable[Message],
+    begun_ns: int,
+) -> None:
+    """Make the spans of a batch that is committed: of its records, and of what they made."""
+    for record in records:
+        handled = Operation(
+            "process",
+            record.topic,
+            group,
+            record.key.encode(),
+            record.partition,
+            record.offset,
+            is_tombstone=not record.value,
+        )
+        recorder.tell_below(record.headers, handled, begun_ns)
+    for message in messages:
+        sent = Operation("send", message.topic, group, message.key)
+        recorder.finish(message.headers, sent, begun_ns)

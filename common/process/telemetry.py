@@ -7,15 +7,13 @@ at random: an event that is made twice is then the same event.
 """
 
 import hashlib
-import re
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from common.process import traces
-from common.process.traces import TRACEPARENT
+from common.process.traces import TRACEPARENT, TRACEPARENT_SHAPE
 
-_TRACEPARENT_SHAPE = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _ZERO_TRACE_ID = "0" * 32
 _ZERO_PARENT_ID = "0" * 16
 
@@ -26,7 +24,7 @@ Headers = list[tuple[str, bytes]]
 
 def parse_trace_id(traceparent: str | None) -> str | None:
     """Return the trace id of a well-formed traceparent, else None."""
-    match = _TRACEPARENT_SHAPE.fullmatch(traceparent or "")
+    match = TRACEPARENT_SHAPE.fullmatch(traceparent or "")
     if match is None or match[1] == _ZERO_TRACE_ID or match[2] == _ZERO_PARENT_ID:
         return None
     return match[1]

@@ -7,11 +7,14 @@ carries in its `traceparent` the id of the span that made it, and that id is der
 event has had all along, and an event that is made again after a crash is the same span again.
 
 A span begins with the batch its record came in and ends with the commit. What was not committed is
-no span.
+no span. Work that makes no event, as that of a connector or of the mirror, is a span of its own
+below the one that its record names.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from common.process import clock
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 EXPORTER_VARIABLE = "OTEL_TRACES_EXPORTER"
 TRACEPARENT = "traceparent"
 """The header of an event that carries the trace context."""
+TRACEPARENT_SHAPE = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _MOST_PENDING = 100_000
 """Events that are being made at a time; more belong to no batch that will be committed."""
 
@@ -45,7 +49,7 @@ class Operation(NamedTuple):
     name: str
     """send or process; it is the type of the operation, too."""
     topic: str
-    group: str
+    group: str | None = None
     key: bytes | None = None
     partition: int | None = None
     offset: int | None = None
@@ -104,18 +108,38 @@ class Recorder:
         """Drop the pending events: they were not committed."""
         self._parents.clear()
 
-    def finish(self, headers: Headers, operation: "Operation") -> None:
-        """Make the span of what was done with a record, if it belongs to a trace."""
+    def finish(self, headers: Headers, operation: "Operation", begun_ns: int | None = None) -> None:
+        """Make the span of what was done with a record, if it belongs to a trace.
+
+        It began at `begun_ns`, or with the batch.
+        """
         for header, value in headers:
             if header == TRACEPARENT and (parent := self._parents.pop(value, None)) is not None:
                 self._tell(
                     value.decode(),
                     parent.decode(),
                     f"{operation.name} {operation.topic}",
-                    self._begun_ns,
+                    self._begun_ns if begun_ns is None else begun_ns,
                     operation.attributes(),
                     operation.kind,
                 )
+
+    def tell_below(
+        self, headers: Iterable[tuple[str, object]], operation: "Operation", begun_ns: int
+    ) -> None:
+        """Make a span below the one that a record names, if it names one."""
+        named = next((value for header, value in headers if header == TRACEPARENT), None)
+        parent = named.decode(errors="replace") if isinstance(named, bytes) else named
+        if isinstance(parent, str) and TRACEPARENT_SHAPE.fullmatch(parent):
+            own = parent[:36] + clock.random_hex(8) + parent[52:]
+            name = f"{operation.name} {operation.topic}"
+            self._tell(own, parent, name, begun_ns, operation.attributes(), operation.kind)
+
+    def tell_served(self, name: str, seconds: float, attributes: "Mapping[str, Attribute]") -> None:
+        """Make a span of a request that was just served and belongs to no trace."""
+        traceparent = f"00-{clock.random_hex(16)}-{clock.random_hex(8)}-01"
+        begun_ns = clock.timestamp_ns() - round(seconds * 1e9)
+        self._tell(traceparent, None, name, begun_ns, attributes)
 
     def tell_request(
         self, traceparent: str, *, is_new: bool, begun_ns: int, attributes: Mapping[str, str]
@@ -212,3 +236,14 @@ def configure(service: str) -> None:
     """Have this process record spans, if its environment asks for that."""
     global recorder
     recorder = make_recorder(service)
+
+
+@contextmanager
+def recorded(service: str) -> Iterator[None]:
+    """Have this process record spans until the block ends, if its environment asks for that."""
+    configure(service)
+    try:
+        yield
+    finally:
+        if recorder is not None:
+            recorder.shut_down()

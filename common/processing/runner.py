@@ -43,16 +43,13 @@ def _run(service: Service[S, R]) -> int:
     settings = read_settings(service.settings, program, service.what, sys.argv[1:], os.environ)
     configure_logging()
     quiet_clients()
-    traces.configure(service.name)
     collect_seldom()
     try:
-        asyncio.run(_serve(service, settings))
+        with traces.recorded(service.name):
+            asyncio.run(_serve(service, settings))
     except CannotListenError as error:
         sys.stderr.write(f"{program}: {error}\n")
         return 1
-    finally:
-        if traces.recorder is not None:
-            traces.recorder.shut_down()
     return 0
 
 

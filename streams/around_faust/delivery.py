@@ -36,7 +36,8 @@ import faust
 from aiokafka.errors import KafkaError
 
 from common.kafka.transactions.rules import Member
-from common.process import clock
+from common.process import clock, traces
+from common.process.telemetry import child_headers
 from common.processing.dead_letters import Origin, dead_letter_headers, dead_letter_of, reason_of
 from common.registry.client import RegistryAwayError
 from common.registry.wire import MalformedEventError
@@ -52,7 +53,7 @@ from streams.around_faust.writer import Changes, SupersededError, Writer
 from streams.codec import Codec
 from streams.micro_batch import Effect, Message, MicroBatch
 from streams.records import Outgoing, Step, origin_of
-from streams.telemetry import Metrics
+from streams.telemetry import Metrics, tell_spans
 from streams.topology import Handle, MalformedRecordError, Record, check_written
 
 log = logging.getLogger(__name__)
@@ -363,11 +364,14 @@ class Delivery:
 
     async def _handle(self, agent: _Agent, records: list[Record], generation: int) -> None:
         """Handle records until each is done or a dead letter, then move past them."""
+        begun_ns = clock.timestamp_ns()
         batch = agent.table.batch = MicroBatch()
         for record in records:
             batch.add(record.partition, await self._effects_of(agent, record))
         ends = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
         await self._take_effect(agent, batch, ends, generation)
+        if traces.recorder is not None:
+            tell_spans(traces.recorder, self.app.conf.id, records, batch.messages, begun_ns)
         for record in records:
             where = TopicPartition(record.topic, record.partition)
             self.positions.done(agent.reader, where, record.offset)
@@ -412,14 +416,15 @@ class Delivery:
         """Collect the records to send of a step, and its row."""
         self._check(record.generation)
         check_written(table.name, step, self._written[table.name])
-        messages = [await self._message(one) for one in step.outgoing]
+        messages = [await self._message(one, record) for one in step.outgoing]
         self._effects[table.name].append(Effect(key, step.row, messages))
 
-    async def _message(self, outgoing: Outgoing) -> Message:
+    async def _message(self, outgoing: Outgoing, record: Record) -> Message:
         value = outgoing.value
         if outgoing.schema is not None:
             value = await self.codec.encode(outgoing.topic, outgoing.schema, value)
         headers = [outgoing.origin.header()] if outgoing.origin else []
+        headers += child_headers(record.headers, self.app.conf.id)
         return Message(outgoing.topic, outgoing.key.encode(), value, headers)
 
     async def _take_effect(

@@ -17,9 +17,11 @@ from typing import Any
 
 import confluent_kafka.admin
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from millstream.launch import program_command, program_environment
 from millstream.testing import LocalCluster
+from tests.lib.connect_worker import ConnectWorker
 from tests.lib.pipeline_processes import (
     JUDGES,
     MAILBOX,
@@ -28,7 +30,7 @@ from tests.lib.pipeline_processes import (
     Pipeline,
     call,
 )
-from tests.lib.trace_collector import running_collector
+from tests.lib.trace_collector import TraceCollector, running_collector
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -225,27 +227,68 @@ def test_services_are_ready_and_stop_when_told(pipeline: Pipeline) -> None:
     pipeline.start("order_details")
 
 
-def test_spans_go_to_an_otlp_collector(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running_collector() as collector:
-        with without(pipeline, "aggregator"):
-            monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
-            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-            pipeline.start("aggregator-2")
-            trace_id = "0af7651916cd43dd8448eb211c80319c"
+def test_an_order_is_one_trace_through_services_streams_and_connect(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    sink = tmp_path / "sink.json"
+    sink.write_text(json.dumps(orders_into(tmp_path / "orders.txt")))
+    registry = ("--registry-url", pipeline.urls["registry"])
+    told = {
+        "bootstrap.servers": pipeline.bootstrap_servers,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+    }
+    with running_collector() as collector, without(pipeline, "aggregator"):
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+        pipeline.start("aggregator-2")
+        pipeline.add("streams", "streams", *registry, "--data-dir", str(tmp_path / "streams"))
+        with ConnectWorker(tmp_path, told, sink):
             headers = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
             posted = pipeline.post(order(customer_id="collected"), **headers).body
             assert pipeline.validated(posted["id"]).body["state"] in GOOD
-            pipeline.end("aggregator-2")  # It sends what it has.
-            monkeypatch.undo()
-        mine = [(name, span) for name, span in collector.spans if span.trace_id.hex() == trace_id]
-        assert [(name, span.name) for name, span in mine] == [
-            ("aggregator", "send order-decisions")
-        ]
-        (decision,) = [
-            one for one in pipeline.read("order-decisions") if one.key.decode() == posted["id"]
-        ]
-        span_id = dict(decision.headers)["traceparent"].split(b"-")[2].decode()
-        assert mine[0][1].span_id.hex() == span_id
+
+            def mine() -> dict[tuple[str, str], Span]:
+                services = ("aggregator", "streams", "connect")
+                spans = [one for each in services for one in every(collector, trace_id, each)]
+                return {(service, span.name): span for service, span in spans}
+
+            decision = ("aggregator", "send order-decisions")
+            wanted = {decision, ("streams", "process orders"), ("connect", "process orders")}
+            until(lambda: wanted <= mine().keys(), shown=lambda: mine().keys())
+        pipeline.end("streams")
+        pipeline.end("aggregator-2")
+        monkeypatch.undo()
+    (decided,) = [
+        one for one in pipeline.read("order-decisions") if one.key.decode() == posted["id"]
+    ]
+    span_id = dict(decided.headers)["traceparent"].split(b"-")[2].decode()
+    assert mine()[decision].span_id.hex() == span_id
+    # What reads the order is below the event that it reads.
+    first = next(one for one in pipeline.read("orders") if one.key.decode() == posted["id"])
+    event_id = dict(first.headers)["traceparent"].split(b"-")[2].decode()
+    read = {span.parent_span_id.hex() for name, span in every(collector, trace_id, "connect")}
+    assert event_id in read
+
+
+def orders_into(file: Path) -> dict[str, str]:
+    """Return a connector that writes the topic `orders` into a file."""
+    return {
+        "name": "orders-to-a-file",
+        "connector.class": "FileStreamSink",
+        "topics": "orders",
+        "file": str(file),
+    }
+
+
+def every(collector: TraceCollector, trace_id: str, service: str) -> list[tuple[str, Span]]:
+    """Return the spans of one service in a trace."""
+    return [
+        (name, span)
+        for name, span in collector.spans
+        if name == service and span.trace_id.hex() == trace_id
+    ]
 
 
 def test_reading_state_back_shows_how_far_it_is(pipeline: Pipeline) -> None:

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, cast
 
 from common.kafka.quiet_clients import quiet_clients
+from common.process import traces
 from common.process.clock import now_ms
 from connect.herder.names import TaskId
 from connect.herder.offsets import OffsetRecord
@@ -181,8 +182,9 @@ def main() -> int:
     environment = environment_of(settings, find_plugins(settings["plugin.path"]), worker)
     control = Control(is_paused=begin.task.is_paused)
     thread = TaskThread(begin.task.task, work_maker(environment, begin.task), control, worker)
-    thread.start()
-    return listen(pipe, worker, thread, begin.silence_ms)
+    with traces.recorded("connect"):
+        thread.start()
+        return listen(pipe, worker, thread, begin.silence_ms)
 
 
 if __name__ == "__main__":

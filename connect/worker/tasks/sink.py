@@ -12,12 +12,14 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
-from common.process.clock import now_ms
+from common.process import traces
+from common.process.clock import now_ms, timestamp_ns
 from connect.errors.tolerance import Stage
 from connect.worker.record_plugins import Converters, TransformationStage
 from connect.worker.tasks.departures import SinkMembership
 from connect.worker.tasks.reporting import SinkReport, timestamp_type
 from connect.worker.tasks.sink_context import SinkContext
+from connect.worker.tasks.spans import tell_put
 from connect.worker.tasks.steps import SKIPPED, Steps
 from connect.worker.tasks.subscription import Subscription
 from connect.worker.tasks.thread import TaskCounts, TaskThread
@@ -292,6 +294,7 @@ class SinkWork:
     # --- writing ---
 
     def _deliver(self) -> None:
+        begun_ns = timestamp_ns()
         try:
             self._call(self._task.put, list(self._batch))
             self._report.raise_problem()
@@ -307,6 +310,8 @@ class SinkWork:
                 "Exiting WorkerSinkTask due to unrecoverable exception."
             ) from error
         self.counts.sink_record_send_total += len(self._batch)
+        if traces.recorder is not None:
+            tell_put(traces.recorder, self._thread.task.connector, self._batch, begun_ns)
         self._put_offsets.update(self._read_offsets)
         self._batch.clear()
         self._read_offsets.clear()

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaException, Producer
 
+from common.process import traces
 from common.process.clock import now_ms
 from common.process.json_text import is_unicode
 from connect.converters.primitives import ByteArrayConverter
@@ -19,6 +20,7 @@ from connect.worker.offset_store import OffsetStore, Reader
 from connect.worker.offsets.kafka_store import ConnectorOffsets
 from connect.worker.record_plugins import Converters, TransformationStage
 from connect.worker.tasks.own_metrics import OwnMetrics
+from connect.worker.tasks.spans import tell_stored
 from connect.worker.tasks.steps import SKIPPED, Steps
 from connect.worker.tasks.thread import TaskCounts, TaskThread
 from connect.worker.topics import TopicCreation
@@ -150,6 +152,8 @@ class Sender:
         """Count a stored record; return its position if the task has a `commit_record`."""
         self.counts.source_record_write_total += 1
         topic = message.topic()
+        if traces.recorder is not None:
+            tell_stored(traces.recorder, message)
         if topic not in self._topics_seen:
             self._topics_seen.add(topic)
             self._thread.topic_used(topic)

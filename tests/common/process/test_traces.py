@@ -70,6 +70,28 @@ def test_an_event_that_is_committed_is_a_span_below_what_it_was_made_of(
     assert span.start_time <= span.end_time
 
 
+def test_work_that_makes_no_event_is_a_span_of_its_own_each_time(
+    exporter: InMemorySpanExporter,
+) -> None:
+    copied = Operation("send", "a.orders", partition=2, offset=7)
+    for named in (ROOT, ROOT.encode()):
+        recorder().tell_below([("other", "x"), (TRACEPARENT, named)], copied, 1)
+    first, second = exporter.get_finished_spans()
+    assert first.name == "send a.orders"
+    assert ids(first)[0] == ids(second)[0] == int(TRACE_ID, 16)
+    assert ids(first)[2] == ids(second)[2] == 0x00F067AA0BA902B7
+    assert ids(first)[1] != ids(second)[1]
+    assert "messaging.consumer.group.name" not in dict(first.attributes or {})
+
+
+@pytest.mark.parametrize("named", [b"", b"\xff", "00-xyz", None, 7, ROOT + "x", ROOT.upper()])
+def test_a_header_that_names_no_span_makes_none(
+    exporter: InMemorySpanExporter, named: object
+) -> None:
+    recorder().tell_below([(TRACEPARENT, named)], SENT, 1)
+    assert exporter.get_finished_spans() == ()
+
+
 def test_what_is_not_committed_is_no_span_and_made_again_it_is_the_same_one(
     exporter: InMemorySpanExporter,
 ) -> None:
