@@ -3,8 +3,8 @@
 `python -m bench large-cluster [--brokers 1000] [--topics 5000]`: topics of 200 partitions with
 three replicas each. The records are encoded, and every node's work is done once, in CPU seconds of
 this process: it replays the log, writes a snapshot and loads it, and becomes the controller; when a
-broker dies the controller decides and all nodes replay the decision. Then one node says what a partition, an idle
-connection and a group cost it. Every answer is checked.
+broker dies the controller decides and all nodes replay the decision. Then the memory is measured
+that one node needs for a partition, an idle connection and a group. Every answer is checked.
 """
 
 import argparse

@@ -115,6 +115,8 @@ class BrokerConfig:
     otlp_endpoint: str
     """The URL that client metrics are sent to (KIP-714), or empty."""
     telemetry_max_bytes: int
+    slow_request_trace_ms: int
+    """A request that takes longer is told to OpenTelemetry; -1: none is."""
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     """The directory of the metadata log: one of `log_dirs` or another one."""
@@ -197,6 +199,7 @@ class BrokerConfig:
             http_neighbours=values.text("http.neighbours"),
             otlp_endpoint=_otlp_endpoint(values),
             telemetry_max_bytes=values.integer("telemetry.max.bytes", 1),
+            slow_request_trace_ms=values.integer("slow.request.trace.ms", -1),
             log_dirs=log_dirs,
             metadata_log_dir=values.text("metadata.log.dir") or log_dirs[0],
             log=LogConfig.from_settings(topic_defaults(settings)),

@@ -1,9 +1,10 @@
-"""All broker settings of Apache Kafka 4.3 by name, type and default, and six other ones.
+"""All broker settings of Apache Kafka 4.3 by name, type and default, and seven other ones.
 
 The table gives the known names, their types and their defaults. `-` stands for null and `""` for
 the empty text. `docs/defaults.md` lists every default that differs from Kafka's, with the reason.
 The settings that Kafka does not have are `http.listener` (health and metrics),
-`client.telemetry.otlp.endpoint` (where client metrics are sent to),
+`client.telemetry.otlp.endpoint` (where client metrics are sent to), `slow.request.trace.ms` (which
+requests OpenTelemetry is told of),
 `http.config` (its TLS and users), `http.allowed.hosts` (more names of it), `http.neighbours`
 (links on its page) and `controller.fast.failure.detection.enable` (a node whose port refuses
 connections counts as failed).
@@ -326,6 +327,7 @@ share.coordinator.state.topic.segment.bytes INT 104857600
 share.coordinator.threads INT 1
 share.coordinator.write.timeout.ms INT 5000
 share.fetch.purgatory.purge.interval.requests INT 1000
+slow.request.trace.ms LONG -1
 socket.connection.setup.timeout.max.ms LONG 30000
 socket.connection.setup.timeout.ms LONG 10000
 socket.listen.backlog.size INT 50

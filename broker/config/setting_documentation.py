@@ -325,6 +325,7 @@ share.coordinator.write.timeout.ms The time that a write of the share coordinato
 share.fetch.purgatory.purge.interval.requests The number of requests after which completed share fetches are removed.
 share.isolation.level Whether a share group also reads records of transactions that are not committed.
 share.renew.acknowledge.enable Whether a member of a share group may renew the lock of a record.
+slow.request.trace.ms A request that takes longer becomes a span of OpenTelemetry; -1: none does.
 socket.connection.setup.timeout.max.ms The longest timeout of opening a connection, after failures.
 socket.connection.setup.timeout.ms The first timeout of opening a connection.
 socket.listen.backlog.size The number of connections that may wait to be accepted.

@@ -42,9 +42,10 @@ from broker.server.login.node_tls import TO_BROKERS
 from broker.server.metrics import Metrics
 from broker.server.network.client_connection import ClientConnection, client_settings
 from broker.server.network.connection import Connection
-from broker.server.network.dispatch import RequestContext
+from broker.server.network.dispatch import Dispatcher, RequestContext
 from broker.server.network.listeners import Listeners
 from broker.server.network.request_times import RequestTimes
+from broker.server.network.slow_requests import slow_requests
 from broker.server.peers import Peers
 from broker.server.quorum.quorum import Quorum
 from broker.server.quotas.quotas import Quotas
@@ -215,6 +216,9 @@ class Broker:
             self.clock,
             self.config.telemetry_max_bytes,
             OtlpForwarder(endpoint, monotonic_seconds) if endpoint else None,
+        )
+        self._slow_requests = slow_requests(
+            self.config.slow_request_trace_ms, self.config.node_id, monotonic_seconds
         )
         self.lifecycle.on_caught_up = self._follow
         self.lifecycle.on_fatal = self._fail
@@ -432,6 +436,11 @@ class Broker:
         self.mover.start()
         self.cleaner.start(tasks)
 
+    def watch(self, dispatcher: Dispatcher) -> None:
+        """Have slow requests told to OpenTelemetry, if the settings ask for that."""
+        if self._slow_requests is not None:
+            dispatcher.watch_with(self._slow_requests.watch)
+
     def stop(self) -> None:
         """Stop all parts."""
         log.info("stopping: no new connections")
@@ -455,3 +464,5 @@ class Broker:
         self.persister_peers.stop()
         self.telemetry.stop()
         self.listeners.close_connections()
+        if self._slow_requests is not None:
+            self._slow_requests.close()

@@ -276,6 +276,7 @@ class Node:
             on_queued=partial(answer_impatient, broker.parked_fetches),
             on_closed=broker.on_connection_closed,
         )
+        broker.watch(dispatcher)
         broker.quotas.meter(shared.turns, dispatcher, partial(make_holding_fetch, broker))
         for endpoint, advertised in zip(config.listeners, config.advertised_listeners, strict=True):
             # Bound, so that the port is known; connections are refused until the broker serves.

@@ -67,6 +67,9 @@ class RequestContext(NamedTuple):
 Handler = Callable[[RequestContext, Any], Answer | Steps[Answer]]
 OnFrame = Callable[[Connection, memoryview], list[Part] | Making | None]
 
+Watch = Callable[[OnFrame, Connection, memoryview], list[Part] | Making | None]
+"""Stands before the dispatcher: it calls the first argument, and sees the answer."""
+
 encode = cast(Callable[[RequestHeader, Message], list[Part]], encode_response)
 """Encodes an answer; the only file regions in a response are those of the log."""
 
@@ -106,6 +109,7 @@ class Dispatcher:
         self._handlers: dict[int, Handler] = {}
         """The handlers made so far, each with its measurement if there is one."""
         self._meter: Meter | None = None
+        self._watch: Watch | None = None
         self.on_frame: OnFrame = self._answer_frame
         """Answers a request. An attribute, so that it costs nothing while nothing is measured."""
 
@@ -113,9 +117,19 @@ class Dispatcher:
         """Measure requests from now on, or no longer."""
         self._meter = meter
         self._handlers.clear()
-        self.on_frame = (
+        self._compose()
+
+    def watch_with(self, watch: "Watch") -> None:
+        """Have every request watched from now on."""
+        self._watch = watch
+        self._compose()
+
+    def _compose(self) -> None:
+        meter, watch = self._meter, self._watch
+        metered = (
             self._answer_frame if meter is None else partial(meter.on_frame, self._answer_frame)
         )
+        self.on_frame = metered if watch is None else partial(watch, metered)
 
     def _answer_frame(
         self, connection: Connection, frame: memoryview

@@ -26,6 +26,7 @@ from common.kafka.protocol.messages.push_telemetry import (
 )
 from millstream.testing import LocalBroker
 from tests.lib.raw_kafka import RawConnection
+from tests.lib.trace_collector import running_collector
 from tests.lib.waiting import until
 
 
@@ -138,3 +139,23 @@ def test_a_push_that_cannot_be_read_is_an_invalid_record(codec: int, metrics: by
         assert answer.error_code == ErrorCode.INVALID_RECORD
         again = subscribed(connection, told.client_instance_id)
         assert again.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_a_slow_request_is_a_span_at_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_collector() as collector:
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+        with LocalBroker(**{"slow.request.trace.ms": "200"}) as broker:
+            broker.faults.delay("Produce", ms=300).once()
+            producer = confluent_kafka.Producer(
+                {"bootstrap.servers": broker.bootstrap_servers, "client.id": "desk"}
+            )
+            producer.produce("orders", b"1")
+            producer.flush()
+            until(lambda: "Produce" in {span.name for _, span in collector.spans})
+    (service, span) = next(each for each in collector.spans if each[1].name == "Produce")
+    assert service == "broker-1"
+    assert span.end_time_unix_nano - span.start_time_unix_nano >= 200_000_000
+    clients = {one.key: one.value.string_value for one in span.attributes}
+    assert clients["messaging.client.id"] == "desk"
