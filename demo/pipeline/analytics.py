@@ -18,7 +18,7 @@ import aiohttp
 
 from millstream.processes.child_processes import Children
 
-_SPARK_READY_SECONDS = 240.0
+_SPARK_READY_SECONDS = 600.0
 _CAUGHT_UP_SECONDS = 300.0
 _POLL_SECONDS = 0.5
 STREAMS_BATCH_INTERVAL_MS = 100

@@ -91,7 +91,10 @@ def _lines(file: str) -> list[tuple[str, str]]:
 
 
 def page(*tables: tuple[Outcomes, list[Shown]]) -> str:
-    """Return the outcomes of all settings as a page; a row of several tables says of which."""
+    """Return the outcomes of all settings as a page; settings with the same outcome share a row.
+
+    With several tables a row says to which of them it belongs.
+    """
     originals = [table.original for table, _ in tables]
     found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for table, shown in tables:
@@ -100,8 +103,12 @@ def page(*tables: tuple[Outcomes, list[Shown]]) -> str:
         for cell, test in cells:
             found.setdefault(cell, []).append((table.original.split()[-1], test))
     of = ["of"] if len(tables) > 1 else []
-    head = ["setting", "outcome", "what that means", *of, "shown by"]
-    rows = [_cells(cell, by, len(tables)) for cell, by in sorted(found.items())]
+    head = ["settings", "outcome", "what that means", *of, "shown by"]
+    names: dict[tuple[str, ...], list[str]] = {}
+    for key, by in sorted(found.items()):
+        name, *rest = _cells(key, by, len(tables))
+        names.setdefault(tuple(rest), []).append(name)
+    rows = [(", ".join(together), *rest) for rest, together in names.items()]
     lines = [
         f"# Settings of {', '.join(originals)}",
         "",
