@@ -114,7 +114,7 @@ class OrderRoutes:
             parsed = _parse(body)
             order = parse_order(parsed, clock.utc_now())
             if isinstance(order, list):
-                raise ProblemError(422, f"{len(order)} wrong fields", errors=order)
+                raise ProblemError(422, f"wrong fields: {len(order)}", errors=order)
             body_digest = digest(parsed) if key else None
             try:
                 event = await self._create(placed, order, body_digest, traceparent)
