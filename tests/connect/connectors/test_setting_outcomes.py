@@ -95,40 +95,34 @@ def page(*tables: tuple[Outcomes, list[Shown]]) -> str:
 
     With several tables a row says to which of them it belongs.
     """
-    originals = [table.original for table, _ in tables]
-    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    found: dict[tuple[str, str, str], list[str]] = {}
     for table, shown in tables:
-        cells = [((row.name, _outcome(row), row.sentence), "") for row in table.rows]
-        cells += [((each.name, "does the same", each.sentence), each.test) for each in shown]
-        for cell, test in cells:
-            found.setdefault(cell, []).append((table.original.split()[-1], test))
-    of = ["of"] if len(tables) > 1 else []
-    head = ["settings", "outcome", "what that means", *of, "shown by"]
-    names: dict[tuple[str, ...], list[str]] = {}
-    for key, by in sorted(found.items()):
-        name, *rest = _cells(key, by, len(tables))
-        names.setdefault(tuple(rest), []).append(name)
-    rows = [(", ".join(together), *rest) for rest, together in names.items()]
+        rows = [(row.name, _outcome(row), row.sentence) for row in table.rows]
+        rows += [(each.name, "does the same", each.sentence) for each in shown]
+        for row in rows:
+            found.setdefault(row, []).append(table.original.split()[-1])
+    together: dict[tuple[str, ...], list[str]] = {}
+    for (name, *rest), of in sorted(found.items()):
+        whose = "all" if len(of) == len(tables) else ", ".join(of)
+        cells = (*rest, *([whose] if len(tables) > 1 else []))
+        together.setdefault(cells, []).append(f"`{name}`")
+    head = ["settings", "outcome", "what that means", *(["of"] if len(tables) > 1 else [])]
     lines = [
-        f"# Settings of {', '.join(originals)}",
+        f"# Settings of {', '.join(table.original for table, _ in tables)}",
         "",
         "This page is written from the table in the code, by",
         "`REWRITE=1 pytest tests/connect/connectors/test_setting_outcomes.py`.",
         "A `*` in a name is a part that you choose.",
         "",
-        f"| {' | '.join(head)} |",
+        _line(head),
         "|" + "---|" * len(head),
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
+        *(_line([", ".join(names), *cells]) for cells, names in together.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _cells(cell: tuple[str, ...], by: list[tuple[str, str]], table_count: int) -> tuple[str, ...]:
-    """Return the cells of a row; `by` are the tables that have it, and their tests."""
-    name, *rest = cell
-    whose = "all" if len(by) == table_count else ", ".join(table for table, _ in by)
-    tests = ", ".join(f"`{test}`" for test in dict.fromkeys(test for _, test in by) if test)
-    return (f"`{name}`", *rest, *([whose] if table_count > 1 else []), tests)
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _outcome(row: Setting) -> str:
