@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -12,12 +12,14 @@ from common.credentials.registry import registry_access
 from common.http.problems import unavailable
 from console.cluster import Cluster, client_of
 from console.http_calls import HttpCalls
-from console.own_stack import OwnStack
 from console.reading.tails import Tails
 from console.records.masking import TopicMask, mask_of
 from console.settings import ConsoleSettings
 from console.watching.flows import FlowMeter
 from console.watching.watch import ClusterWatch
+
+if TYPE_CHECKING:
+    from console.own_stack import OwnStack
 
 MAX_LONG_READS: Final = 20
 """Each holds some megabytes of records at a time, and a share of the processor."""
@@ -52,7 +54,7 @@ class Console:
     registry: HttpCalls | None
     connect: tuple[HttpCalls, ...]
     watch: ClusterWatch
-    stack: OwnStack | None
+    stack: "OwnStack | None"
     long_reads: LongReads
 
     @classmethod
@@ -65,7 +67,7 @@ class Console:
             access = registry_access(settings.kafka.registry)
             registry = HttpCalls(settings.schema_registry, "The schema registry", access)
         connect = tuple(HttpCalls(url, "Connect") for url in settings.connect)
-        stack = OwnStack(settings.stack) if settings.stack else None
+        stack = _stack_of(settings)
         watch = ClusterWatch(
             partial(client_of, settings.kafka),
             FlowMeter(cluster).look,
@@ -86,6 +88,15 @@ class Console:
         for each in (self.registry, *self.connect):
             if each is not None:
                 await each.close()
+
+
+def _stack_of(settings: ConsoleSettings) -> "OwnStack | None":
+    if not settings.stack:
+        return None
+    # Most consoles have none, and start sooner without.
+    from console.own_stack import OwnStack
+
+    return OwnStack(settings.stack)
 
 
 CONSOLE: Final = web.AppKey("console", Console)

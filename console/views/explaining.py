@@ -1,21 +1,19 @@
-"""Why something is as it is: the findings of `explain`, for the page."""
+"""Why something is as it is: the findings of `explain`, for the page.
 
-from typing import Any, Final
+The tables of causes are loaded when somebody asks: they would take a fifth of the console's start.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
 from common.kafka.admin.client import AdminClient
 from console.answers import Fields, json_answer
 from console.console import CONSOLE
-from explain.asking.questions import Questions
-from explain.report import as_object
-from explain.subjects import (
-    explain_cluster,
-    explain_group,
-    explain_producer,
-    explain_topic,
-    explain_transaction,
-)
+
+if TYPE_CHECKING:
+    from explain.explanations import Explanation
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -30,7 +28,9 @@ async def get_topic(request: web.Request) -> web.Response:
 
 
 def _topic(client: AdminClient, name: str, number: int | None, offset: int | None) -> Any:
-    return _plain(explain_topic(Questions(client), name, number, offset))
+    from explain.subjects import explain_topic
+
+    return _plain(client, explain_topic, name, number, offset)
 
 
 async def get_group(request: web.Request) -> web.Response:
@@ -40,7 +40,9 @@ async def get_group(request: web.Request) -> web.Response:
 
 
 def _group(client: AdminClient, group_id: str) -> Any:
-    return _plain(explain_group(Questions(client), group_id, seconds=_LOOK_SECONDS))
+    from explain.subjects import explain_group
+
+    return _plain(client, explain_group, group_id, seconds=_LOOK_SECONDS)
 
 
 async def get_cluster(request: web.Request) -> web.Response:
@@ -49,7 +51,9 @@ async def get_cluster(request: web.Request) -> web.Response:
 
 
 def _cluster(client: AdminClient) -> Any:
-    return _plain(explain_cluster(Questions(client)))
+    from explain.subjects import explain_cluster
+
+    return _plain(client, explain_cluster)
 
 
 async def get_transaction(request: web.Request) -> web.Response:
@@ -59,7 +63,9 @@ async def get_transaction(request: web.Request) -> web.Response:
 
 
 def _transaction(client: AdminClient, transactional_id: str) -> Any:
-    return _plain(explain_transaction(Questions(client), transactional_id))
+    from explain.subjects import explain_transaction
+
+    return _plain(client, explain_transaction, transactional_id)
 
 
 async def get_producer(request: web.Request) -> web.Response:
@@ -69,12 +75,19 @@ async def get_producer(request: web.Request) -> web.Response:
 
 
 def _producer(client: AdminClient, number: int) -> Any:
-    return _plain(explain_producer(Questions(client), number))
+    from explain.subjects import explain_producer
+
+    return _plain(client, explain_producer, number)
 
 
-def _plain(found: Any) -> dict[str, Any]:
+def _plain(
+    client: AdminClient, explain: "Callable[..., Explanation]", *about: Any, **named: Any
+) -> dict[str, Any]:
     """Return an explanation without its figures: its sentences have them."""
-    plain = as_object(found)
+    from explain.asking.questions import Questions
+    from explain.report import as_object
+
+    plain = as_object(explain(Questions(client), *about, **named))
     for finding in plain["findings"]:
         del finding["figures"]
     return plain

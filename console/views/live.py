@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -12,13 +12,15 @@ from common.kafka.admin.topics import list_topics
 from common.process.clock import timestamp_ms
 from console.answers import Fields, json_answer
 from console.console import CONSOLE
-from console.own_stack import OwnStack
 from console.reading.following import MAX_TOPICS, follow
 from console.reading.partitions import TopicPartitions
 from console.reading.readers import Readers
 from console.reading.rows import RowReader, Wish
 from console.records.filters import filter_of
 from console.views.records import open_events
+
+if TYPE_CHECKING:
+    from console.own_stack import OwnStack
 
 
 async def watch(request: web.Request) -> web.StreamResponse:
@@ -81,7 +83,7 @@ async def _send_followed(
     return events.response
 
 
-def _stack(request: web.Request) -> OwnStack:
+def _stack(request: web.Request) -> "OwnStack":
     found = request.app[CONSOLE].stack
     if found is None:
         raise ProblemError(404, "This console belongs to no stack: millstream up starts one.")
