@@ -88,11 +88,13 @@ def test_java(tmp_path: Path, program: dict[str, str]) -> None:
 
 
 def test_go(tmp_path: Path, program: dict[str, str]) -> None:
+    """The tests in `fake` are those of franz-go's own fake cluster, by their meaning."""
     needed("go")
     shutil.copytree(GO, tmp_path / "go")
     shutil.copytree(FILES / "go", tmp_path / "go" / "millstream")
     run("go", "vet", "./...", folder=tmp_path / "go")
     run("go", "run", ".", folder=tmp_path / "go", environment=program)
+    run("go", "test", "./...", folder=tmp_path / "go", environment=program)
 
 
 def test_typescript(tmp_path: Path, program: dict[str, str]) -> None:

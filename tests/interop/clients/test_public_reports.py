@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import aiokafka
 import kafka
@@ -20,10 +19,11 @@ from aiokafka.errors import (
     GroupAuthorizationFailedError,
     RequestTimedOutError,
 )
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from kafka.errors import CommitFailedError, KafkaTimeoutError, ProducerFencedError
 
 from millstream.testing import LocalBroker
+from tests.lib.orders_clients import consumer, producer, read, send, values
 
 RUNS = int(os.environ.get("REPORT_RUNS", "1"))
 MOST_LINES = 20
@@ -52,20 +52,6 @@ def broker(shared: LocalBroker) -> Iterator[LocalBroker]:
     shared.faults.clear()
 
 
-def producer(broker: LocalBroker, **settings: object) -> Producer:
-    return Producer({**broker.client_settings(), "linger.ms": 0, "log_level": 0, **settings})
-
-
-def send(sender: Producer, value: bytes = b"value") -> str:
-    """Produce a record, and return the name of the error, "" if it was delivered."""
-    told: list[str] = []
-    sender.produce(
-        "orders", value, on_delivery=lambda error, _: told.append(error.name() if error else "")
-    )
-    sender.flush(20)
-    return told[0]
-
-
 def connect(sender: Producer, broker: LocalBroker) -> None:
     """Produce a first record, however often it times out: the next one is sent at once.
 
@@ -74,33 +60,6 @@ def connect(sender: Producer, broker: LocalBroker) -> None:
     while not values(broker):
         send(sender, b"first")
     assert values(broker) == ["first"]
-
-
-def consumer(broker: LocalBroker, **settings: object) -> Consumer:
-    return Consumer(
-        {
-            **broker.client_settings(),
-            "group.id": "fraud",
-            "enable.auto.commit": False,
-            "log_level": 0,
-            **settings,
-        }
-    )
-
-
-def read(reader: Consumer) -> bytes:
-    """Return the value of the next record."""
-    for _ in range(200):
-        message = reader.poll(0.1)
-        if message is not None and message.error() is None:
-            value = message.value()
-            assert isinstance(value, bytes)
-            return value
-    raise AssertionError("no record")
-
-
-def values(broker: LocalBroker) -> list[Any]:
-    return [record.value for record in broker.records("orders")]
 
 
 def test_librdkafka_1958_a_request_without_an_answer_is_repeated_and_written_twice(
