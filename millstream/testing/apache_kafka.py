@@ -3,8 +3,9 @@
     pytest --kafka=apache
 
 `MILLSTREAM_KAFKA_LIBS` names the folder with Kafka's jars: `libs` of a Kafka download, or what
-Maven copies. Java must be installed. Whatever only Millstream has (`faults`, `requests`, `clock`,
-`snapshot`, `restore`) raises OnlyMillstreamError here, and the pytest plugin skips the test.
+Maven copies. Java must be installed. `faults` and `requests` are those of a proxy before it. What
+only Millstream has (faults of disks, `clock`, `snapshot`, `restore`) raises OnlyMillstreamError
+here, and the pytest plugin skips the test.
 """
 
 import os
@@ -20,7 +21,9 @@ from typing import Any, NoReturn, Self
 from millstream.processes.cluster_layout import free_ports, random_cluster_id
 from millstream.processes.settings_files import properties_text
 from millstream.testing.block import Block
+from millstream.testing.faults import Faults
 from millstream.testing.local_broker import TEST_SETTINGS
+from millstream.testing.local_fault_proxy import LocalFaultProxy
 from millstream.testing.looking import Looks
 from millstream.testing.node_process import (
     LOG_TAIL_CHARACTERS,
@@ -29,6 +32,7 @@ from millstream.testing.node_process import (
     BrokerFailedError,
     settings_text,
 )
+from millstream.testing.requests import Requests
 from millstream.testing.security import Client
 from millstream.testing.topics import ADMIN_SETTINGS, POLL_SECONDS, create_topic
 
@@ -59,17 +63,28 @@ def kafka_libraries() -> Path:
     return Path(folder)
 
 
+class _WithoutDisks(Faults):
+    """The faults of a proxy."""
+
+    def disk(self, *_: object, **__: object) -> NoReturn:
+        """Raise OnlyMillstreamError."""
+        raise OnlyMillstreamError("the disk of Apache Kafka does not fail on demand")
+
+
 class ApacheBroker(Looks, Block):
     """One node of Apache Kafka, broker and controller, with the calls of `LocalBroker`."""
 
-    def __init__(self, **settings: object) -> None:
-        """Raise LookupError without Apache Kafka or Java."""
+    def __init__(self, *, is_testing: bool = True, **settings: object) -> None:
+        """Raise LookupError without Apache Kafka or Java. Not `is_testing` means no proxy."""
+        self._is_testing = is_testing
         self._libraries = kafka_libraries()
         self._settings = {**TEST_SETTINGS, **_ONE, **settings_text(settings)}
         self._folder: Path | None = None
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._killer: subprocess.Popen[bytes] | None = None
+        self._proxy: LocalFaultProxy | None = None
+        self._faults = _WithoutDisks(lambda: [self._started_proxy().control])
 
     def __repr__(self) -> str:
         where = f" {self.bootstrap_servers}" if self._process else ", not running"
@@ -79,9 +94,9 @@ class ApacheBroker(Looks, Block):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, as `host:port`."""
+        """The address for clients, as `host:port`: that of the proxy if there is one."""
         assert self._port, "the broker is not started"
-        return f"127.0.0.1:{self._port}"
+        return f"127.0.0.1:{self._port}" if self._proxy is None else self._proxy.bootstrap_servers
 
     def client_settings(self, client: Client = "confluent-kafka") -> dict[str, Any]:
         """Return the settings of a client: the address."""
@@ -130,6 +145,8 @@ class ApacheBroker(Looks, Block):
         self._killer = subprocess.Popen(kill, stdin=subprocess.PIPE)
         try:
             self._wait_until_ready()
+            if self._is_testing and self._proxy is None:
+                self._proxy = LocalFaultProxy(self.bootstrap_servers).start()
         except BaseException:
             self.kill()
             raise
@@ -153,28 +170,35 @@ class ApacheBroker(Looks, Block):
             self._process.wait()
             self._release()
 
-    def check(self) -> None:
-        """Do nothing: there are no faults."""
+    def check(self, *, allow_unused: bool = False) -> None:
+        """End all faults; raise UnusedFaultError if one has hit nothing."""
+        if self._proxy is not None:
+            self._faults.clear(allow_unused=allow_unused)
 
     def close(self) -> None:
         """Kill the broker and remove its folder."""
         self._close_view()
         self.kill()
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
+    # --- what the proxy has ---
+
+    @property
+    def faults(self) -> Faults:
+        """What happens to the calls of clients: errors, delays, lost answers, ..."""
+        return self._faults
+
+    @property
+    def requests(self) -> Requests:
+        """The calls that clients have made."""
+        return self._started_proxy().requests
+
     # --- what it lacks ---
-
-    @property
-    def faults(self) -> NoReturn:
-        """Raise OnlyMillstreamError."""
-        raise OnlyMillstreamError("Apache Kafka has no faults on demand")
-
-    @property
-    def requests(self) -> NoReturn:
-        """Raise OnlyMillstreamError."""
-        raise OnlyMillstreamError("Apache Kafka does not tell what its clients asked")
 
     @property
     def clock(self) -> NoReturn:
@@ -232,6 +256,10 @@ class ApacheBroker(Looks, Block):
     def _started(self) -> Path:
         assert self._folder is not None, "the broker is not started"
         return self._folder
+
+    def _started_proxy(self) -> LocalFaultProxy:
+        assert self._proxy is not None, "the broker is not started, or has is_testing=False"
+        return self._proxy
 
     def _release(self) -> None:
         self._process = None

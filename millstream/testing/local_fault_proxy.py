@@ -26,10 +26,10 @@ class LocalFaultProxy(LocalProgram):
         self._listen_port = port
         self._command_config = command_config
         self._control_port = next(free_ports())
-        control = BrokerControl(lambda: self.control_url)
-        self.faults = Faults(lambda: [control])
+        self.control = BrokerControl(lambda: self.control_url)
+        self.faults = Faults(lambda: [self.control])
         """What happens to the calls of clients."""
-        self.requests = Requests(lambda: [control])
+        self.requests = Requests(lambda: [self.control])
         """The calls that clients have made."""
 
     def arguments(self, folder: Path) -> Sequence[str]:

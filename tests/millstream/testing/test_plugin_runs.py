@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.testing.apache_kafka import ApacheBroker, OnlyMillstreamError
 from tests.lib.apache_kafka import kafka_libs
 
 pytestmark = pytest.mark.slow
@@ -67,7 +68,14 @@ def test_of_any_kafka(kafka_broker):
     assert [each.value for each in kafka_broker.wait_for_records("orders", 1)] == ["v"]
 
 def test_of_faults(kafka_broker):
-    kafka_broker.faults.delay("Produce", ms=1)
+    kafka_broker.create_topic("faults")
+    rule = kafka_broker.faults.close("Produce", after=True).once()
+    producer = Producer({**kafka_broker.client_settings(), "enable.idempotence": True})
+    producer.produce("faults", b"v")
+    assert producer.flush(30) == 0
+    assert rule.hits == 1
+    assert kafka_broker.requests.count(api="Produce") == 2
+    assert len(kafka_broker.records("faults")) == 1
 
 def test_of_time(hours_later):
     pass
@@ -131,7 +139,18 @@ def test_without_apache_kafka_its_option_is_refused_in_words(tmp_path: Path) -> 
 def test_the_same_tests_run_against_apache_kafka(tmp_path: Path) -> None:
     status, said = run(tmp_path, BOTH, "--kafka=apache", libraries=str(kafka_libs()))
     assert status == 0, said
-    assert "1 passed, 3 skipped" in said
-    assert "Apache Kafka has no faults on demand" in said
+    assert "2 passed, 2 skipped" in said
     assert "the clock of Apache Kafka cannot be moved" in said
     assert "kafka_cluster is made of Millstream" in said
+
+
+def test_what_only_millstream_has_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.testing.apache_kafka.kafka_libraries", lambda: Path("libs"))
+    apache = ApacheBroker()
+    for use, words in (
+        (lambda: apache.faults.disk("full"), "the disk of Apache Kafka does not fail on demand"),
+        (lambda: apache.clock, "the clock of Apache Kafka cannot be moved"),
+        (apache.snapshot, "no snapshots"),
+    ):
+        with pytest.raises(OnlyMillstreamError, match=words):
+            use()
