@@ -1,8 +1,9 @@
 """What a clean Kafka costs a test: `python -m bench testing [--rounds N]`.
 
 Each time ends when a stock client (librdkafka) has an acknowledged record, because a test begins
-there. The systems take turns. Apache Kafka is measured if MILLSTREAM_KAFKA_LIBS names its jars.
-librdkafka's mock cluster is a part of the client: it has few of Kafka's calls, and no log.
+there. The systems take turns. Apache Kafka is measured if MILLSTREAM_KAFKA_LIBS names its jars, and
+that of Testcontainers where Docker runs. The mocks have few of Kafka's calls, and no log. A fault
+is measured from its arming until the program of a producer that is connected has the error.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from functools import partial
 
 from confluent_kafka import Producer
 
+from bench.lib.mocks import Kfake, Mock, RdkafkaMock
 from bench.lib.results import spread
 from millstream.testing import LocalBroker
 from millstream.testing.apache_kafka import ApacheBroker, kafka_libraries
@@ -24,6 +26,7 @@ APACHE_ROUNDS = 3
 SECONDS = 60.0
 TOPIC = "orders"
 NEW, RESTORED = "a new broker", "restore"
+FAULT = "a fault"
 
 
 class Times:
@@ -46,8 +49,40 @@ def first_record(settings: Mapping[str, object]) -> None:
     assert producer.flush(SECONDS) == 0, "the record is not acknowledged"
 
 
+def met_fault(times: Times, name: str, address: str, arm: Callable[[], object]) -> None:
+    """Measure a fault, with a new producer that has written a record before."""
+    told: list[str] = []
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "log_level": 0})
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(SECONDS) == 0, "the record is not acknowledged"
+
+    def refused() -> None:
+        arm()
+        producer.produce(
+            TOPIC, b"v", on_delivery=lambda error, _: told.append(error.name() if error else "")
+        )
+        producer.flush(SECONDS)
+
+    times.measure(name, refused)
+    assert told == ["TOPIC_AUTHORIZATION_FAILED"], told
+
+
+def one_round_of_a_mock(times: Times, name: str, mock: Mock) -> None:
+    """Measure a mock once; to be clean, it is started anew."""
+    times.measure(f"{name}: {NEW}", lambda: first_record({"bootstrap.servers": mock.start()}))
+
+    def renewed() -> None:
+        mock.close()
+        first_record({"bootstrap.servers": mock.start()})
+
+    times.measure(f"{name}: close, and a new one", renewed)
+    mock.close()
+    met_fault(times, f"{name}: {FAULT}", mock.start(), mock.fail)
+    mock.close()
+
+
 def one_round(times: Times, kept: LocalBroker) -> None:
-    """Measure everything but Apache Kafka once."""
+    """Measure our own once."""
     fresh = LocalBroker()
 
     def restored() -> None:
@@ -60,10 +95,32 @@ def one_round(times: Times, kept: LocalBroker) -> None:
     times.measure("wait_for_records, of one record", lambda: kept.wait_for_records(TOPIC, 1))
     times.measure("clock.advance(hours=1)", lambda: kept.clock.advance(hours=1))
     times.measure("restore alone", lambda: kept.restore(new_port=True))
+    fault = kept.faults.error("Produce", "TOPIC_AUTHORIZATION_FAILED")
+    met_fault(times, FAULT, kept.bootstrap_servers, fault.once)
     times.measure(
-        "librdkafka's mock cluster",
+        "librdkafka's mock cluster, inside its client: a new broker",
         lambda: first_record({"bootstrap.servers": "unused", "test.mock.num.brokers": 1}),
     )
+
+
+def of_testcontainers(times: Times) -> None:
+    """Measure the Kafka of Testcontainers, or say why not."""
+    from testcontainers.community.kafka import KafkaContainer
+
+    try:
+        for _ in range(APACHE_ROUNDS):
+            container = KafkaContainer()
+
+            def started(container: KafkaContainer = container) -> None:
+                container.start()
+                first_record({"bootstrap.servers": container.get_bootstrap_server()})
+
+            try:
+                times.measure("Testcontainers: a new Kafka", started)
+            finally:
+                container.stop()
+    except Exception as missing:  # noqa: BLE001 - Docker's client raises of every kind
+        print(f"without Testcontainers: {missing}")
 
 
 def main(arguments: list[str]) -> int:
@@ -73,11 +130,19 @@ def main(arguments: list[str]) -> int:
     parsed = parser.parse_args(arguments)
     times = Times()
     kept = LocalBroker()
+    mocks: dict[str, Mock] = {}
+    for name, make in (("librdkafka's mock cluster", RdkafkaMock), ("kfake", Kfake)):
+        try:
+            mocks[name] = make()
+        except LookupError as missing:
+            print(f"without {name}: {missing}")
     times.measure("the first broker of a run", lambda: first_record(kept.start().client_settings()))
     with closing(kept):
         times.measure("snapshot", kept.snapshot)
         for _ in range(parsed.rounds):
             one_round(times, kept)
+            for name, mock in mocks.items():
+                one_round_of_a_mock(times, name, mock)
     try:
         kafka_libraries()
     except LookupError as missing:
@@ -86,6 +151,7 @@ def main(arguments: list[str]) -> int:
         for _ in range(APACHE_ROUNDS):
             with closing(ApacheBroker(is_testing=False)) as apache:
                 times.measure("a new Apache Kafka", partial(started, apache))
+    of_testcontainers(times)
     print("| what | ms |")
     print("|---|---|")
     for name, found in times.found.items():
