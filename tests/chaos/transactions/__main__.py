@@ -150,7 +150,7 @@ class _Run:
             self._tend(LOOK_SECONDS)
 
     def _wait_for_copies(self) -> None:
-        """Wait without faults until all records are copied, or one group copies none any more.
+        """Wait without faults until all records are copied, or one group has stopped copying.
 
         How long all takes depends on the machine.
         """
