@@ -14,6 +14,8 @@ import yaml
 
 EVERY = "*"
 """As a name: every resource of the kind."""
+OPERATORS = frozenset({"lag", "backup", "restore"})
+"""Programs of the people who run a cluster: they get their rights only where they are named."""
 _FILE = "rights.yaml"
 _CLUSTER = "cluster"
 
@@ -42,6 +44,11 @@ def programs() -> dict[str, tuple[Right, ...]]:
     """Return the rights of every program, by its name."""
     written = yaml.safe_load(files("common.kafka").joinpath(_FILE).read_text(encoding="utf-8"))
     return {program: tuple(_rights(kinds)) for program, kinds in written.items()}
+
+
+def unnamed() -> dict[str, tuple[Right, ...]]:
+    """Return the rights of the programs that get theirs where none is named."""
+    return {name: rights for name, rights in programs().items() if name not in OPERATORS}
 
 
 def _rights(kinds: dict[str, dict[str, list[str]]]) -> Iterator[Right]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from common.credentials.access import VARIABLE, KafkaAccess, kafka_access
 from common.http.security import VARIABLE as HTTP_VARIABLE
 from common.kafka.grants import grant, rules
-from common.kafka.rights import programs
+from common.kafka.rights import unnamed
 from demo.pipeline.display import Display
 from millstream.processes.settings_files import (
     PLAIN_MODULE,
@@ -46,7 +46,7 @@ class DemoSecurity:
             "ssl.truststore.location": str(authority.certificate),
         }
         self._passwords = {
-            user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER, *programs())
+            user: secrets.token_urlsafe(_PASSWORD_BYTES) for user in (ADMIN, BROKER, *unnamed())
         }
         for user in self._passwords:
             write_private(self._file(user), properties_text(self._client(user)))
@@ -122,7 +122,7 @@ class DemoSecurity:
     async def give_rights(self, bootstrap_servers: str, display: Display) -> None:
         """Give every program its rights, and show the rules that the cluster has then."""
         admin = self.access(bootstrap_servers, ADMIN)
-        wanted = {f"User:{program}": rights for program, rights in programs().items()}
+        wanted = {f"User:{program}": rights for program, rights in unnamed().items()}
         await asyncio.to_thread(grant, admin, wanted)
         display.say("access rules of the cluster:")
         for principal, text in await _rules_of(admin, wanted.keys()):

@@ -8,7 +8,7 @@ from common.credentials.access import add_option, kafka_access
 from common.credentials.translation import ClientSettingsError
 from common.kafka.errors import KafkaError
 from common.kafka.grants import grant
-from common.kafka.rights import commands, programs
+from common.kafka.rights import OPERATORS, commands, programs, unnamed
 from common.process.command_parser import CommandParser
 
 
@@ -25,7 +25,10 @@ def main(arguments: Sequence[str]) -> int:
         ],
     )
     parser.add_argument(
-        "programs", nargs="*", metavar="PROGRAM", help=f"all by default: {', '.join(programs())}"
+        "programs",
+        nargs="*",
+        metavar="PROGRAM",
+        help=f"by default: {', '.join(unnamed())}; by name only: {', '.join(sorted(OPERATORS))}",
     )
     parser.add_argument("--add", action="store_true", help="add them to a cluster")
     parser.add_argument(
@@ -44,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     if options.add != (options.bootstrap_server is not None):
         parser.error("--add and --bootstrap-server go together")
-    chosen = {f"User:{name}": programs()[name] for name in options.programs or programs()}
+    chosen = {f"User:{name}": programs()[name] for name in options.programs or unnamed()}
     if not options.add:
         for principal, rights in chosen.items():
             print("\n".join(commands(principal, rights)))

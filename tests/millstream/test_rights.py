@@ -11,7 +11,7 @@ from millstream.cli.rights import main
 
 
 def test_every_command_is_one_of_millstream_acls(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
+    assert main([*programs()]) == 0
     added = set()
     for line in capsys.readouterr().out.splitlines():
         parser = tool_parser("acls", "")
@@ -26,6 +26,15 @@ def test_every_command_is_one_of_millstream_acls(capsys: pytest.CaptureFixture[s
             for principal, _, operation, _ in entries:
                 added.add((principal, pattern, operation))
     assert len(added) == sum(len(rights) for rights in programs().values())
+
+
+def test_what_operators_may_do_is_only_printed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert "User:spark" in printed
+    assert "User:restore" not in printed
+    assert main(["restore"]) == 0
+    assert "User:restore" in capsys.readouterr().out
 
 
 def test_only_what_is_asked_for_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
