@@ -14,6 +14,7 @@ import pytest
 
 from demo.labs.pages import folder_of_pages, page_names
 from millstream.launch import program_command, program_environment
+from tests.lib.quick_spark import quick_spark
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +54,12 @@ def run_alone(name: str, command: Sequence[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [*ALONE, "bash", "-c", LOOPBACK, "bash", *command],
         cwd=tmp_path,
-        env={**os.environ, **program_environment(), "HOME": str(tmp_path / "home")},
+        env={
+            **os.environ,
+            **program_environment(),
+            **quick_spark(),
+            "HOME": str(tmp_path / "home"),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
