@@ -97,8 +97,7 @@ def _parser(name: str, description: str, of_place: str) -> CommandParser:
         description=description,
         examples=[
             f"millstream {name} {_AT} /var/backups/monday",
-            f"millstream {name} {_AT} --topics 'orders|payments' /var/backups/orders",
-            f"millstream {name} {_AT} s3://backups/monday",
+            f"millstream {name} {_AT} --topics 'orders|payments' s3://backups/orders",
         ],
     )
     parser.add_argument(
