@@ -5,7 +5,7 @@ a preview, which is a plain read; the change then gets exactly the offsets that 
 refused while the group has members.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
@@ -104,13 +104,7 @@ def _consumers(client: AdminClient, group_id: str) -> dict[str, Any]:
         "coordinator": described.coordinator.node_id,
         "epoch": described.group_epoch,
         "members": [
-            {
-                "id": each.member_id,
-                "client_id": each.client_id,
-                "host": each.host,
-                "instance_id": each.group_instance_id,
-                "partitions": list(map(str, each.assignment)),
-            }
+            _member(each, each.host, each.assignment, each.group_instance_id)
             for each in described.members
         ],
         "partitions": _lag_rows(client, group_id, owners),
@@ -128,13 +122,7 @@ def _streams(client: AdminClient, group_id: str) -> dict[str, Any]:
         "coordinator": described.coordinator.node_id,
         "epoch": described.group_epoch,
         "members": [
-            {
-                "id": each.member_id,
-                "client_id": each.client_id,
-                "host": each.process_id,
-                "instance_id": None,
-                "partitions": list(map(str, described.partitions_of(each.assignment.active))),
-            }
+            _member(each, each.process_id, described.partitions_of(each.assignment.active))
             for each in described.members
         ],
         "partitions": _lag_rows(client, group_id, owners),
@@ -147,16 +135,7 @@ def _share(client: AdminClient, group_id: str) -> dict[str, Any]:
     return {
         "coordinator": described.coordinator.node_id,
         "epoch": described.group_epoch,
-        "members": [
-            {
-                "id": each.member_id,
-                "client_id": each.client_id,
-                "host": each.host,
-                "instance_id": None,
-                "partitions": list(map(str, each.assignment)),
-            }
-            for each in described.members
-        ],
+        "members": [_member(each, each.host, each.assignment) for each in described.members],
         "partitions": [
             {
                 "topic": partition.topic,
@@ -168,6 +147,18 @@ def _share(client: AdminClient, group_id: str) -> dict[str, Any]:
             }
             for partition, at in sorted(offsets.items())
         ],
+    }
+
+
+def _member(
+    member: Any, host: str, partitions: Iterable[TopicPartition], instance_id: str | None = None
+) -> dict[str, Any]:
+    return {
+        "id": member.member_id,
+        "client_id": member.client_id,
+        "host": host,
+        "instance_id": instance_id,
+        "partitions": list(map(str, partitions)),
     }
 
 

@@ -21,7 +21,7 @@ _QUICK_MS, _PATIENT_MS = 1_500, 10_000
 takes its time."""
 _SECONDS, _MAX_SECONDS = 0.5, 10.0
 _SHARE: Final = 10
-"""Between two pictures is at least so much more time than one takes: a large cluster is seen less
+"""Between two looks is at least so much more time than one takes: a large cluster is seen less
 often."""
 _FLOW_SECONDS: Final = 2.0
 _QUEUE: Final = 50
@@ -83,15 +83,16 @@ class ClusterWatch:
             else:
                 self._see(_picture(found, self._flow, self._parts()))
             taken = now_seconds() - begun
-            await asyncio.sleep(min(max(_SECONDS, _SHARE * taken), _MAX_SECONDS))
+            await asyncio.sleep(_pause(_SECONDS, taken))
 
     async def _follow_flow(self) -> None:
         while True:
+            begun = now_seconds()
             try:
                 self._flow = await self._ask_flow()
             except (KafkaError, ConnectionFailed):
                 self._flow = Flow()  # Coordinators are away: the pictures show no lag.
-            await asyncio.sleep(_FLOW_SECONDS)
+            await asyncio.sleep(_pause(_FLOW_SECONDS, now_seconds() - begun))
 
     def _see(self, picture: Picture) -> None:
         before, self._picture = self._picture, picture
@@ -121,6 +122,10 @@ class ClusterWatch:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def _pause(least: float, taken: float) -> float:
+    return min(max(least, _SHARE * taken), _MAX_SECONDS)
 
 
 def _picture(found: MetadataResponse, flow: Flow, parts: dict[str, str]) -> Picture:

@@ -1,5 +1,6 @@
 """What is said of the differences between two pictures of a cluster."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,10 @@ import pytest
 from common.http.problems import ProblemError
 from common.kafka.topics import TopicPartition
 from console.console import LongReads
+from console.group_lags import Position, Positions
+from console.reading.following import FollowedRow
+from console.reading.readers import Read, Readers
+from console.records.rows import NULL, Row
 from console.watching.changes import changes
 from console.watching.flows import rates
 from console.watching.pictures import PartitionPicture, Picture
@@ -37,6 +42,25 @@ def test_what_is_written_is_told_by_leader_and_a_log_that_was_cut_counts_nothing
     after = dict(zip(led, (30, 10, 5, 12), strict=True))
     assert rates(before, after, led, 2.0) == {0: 10, 1: 1}
     assert rates({}, after, led, 2.0) == {}
+
+
+def test_a_group_is_told_once_when_it_has_read_a_record_that_is_followed() -> None:
+    place = TopicPartition("orders", 1)
+    committed = {"email": 5, "search": 4}
+
+    async def positions() -> dict[str, Positions]:
+        return {group: {place: Position(at, 9)} for group, at in committed.items()}
+
+    async def look() -> None:
+        readers = Readers(positions)
+        assert await readers.look() == []
+        readers.add([FollowedRow("orders", Row(1, 4, 0, NULL, NULL))])
+        assert await readers.look() == [Read("email", "orders", 1, "4")]
+        assert await readers.look() == []
+        committed["search"] = 5
+        assert await readers.look() == [Read("search", "orders", 1, "4")]
+
+    asyncio.run(look())
 
 
 def test_a_broker_that_is_killed_takes_its_leaders_with_it() -> None:

@@ -126,6 +126,7 @@ SUBJECT_PATH = f"/schemas/{quote(SUBJECT, safe='')}"
 VIEWS = (
     ("topics", "/"),
     ("live", "/live"),
+    ("live-followed", "/live?q=199&minutes=9000"),
     ("topic", "/topics/orders"),
     ("partitions", "/topics/orders/partitions"),
     ("settings", "/topics/orders/settings"),
