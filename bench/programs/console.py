@@ -163,15 +163,19 @@ async def first_picture(session: aiohttp.ClientSession) -> None:
                 break
 
 
-Costs = dict[str, list[tuple[float, float]]]
+Costs = dict[str, list[tuple[float, float, float]]]
 
 
-async def timed(console: Console, costs: Costs, path: str, asked: Awaitable[None]) -> None:
-    """Note the seconds of an answer, as its client sees them and of the console's processor."""
+async def timed(
+    servers: tuple[Server, Server], costs: Costs, path: str, asked: Awaitable[None]
+) -> None:
+    """Note the seconds of an answer, as its client sees them and of both servers' processors."""
     await asyncio.sleep(FORGOTTEN_SECONDS)
-    began, used = time.monotonic(), console.cpu_seconds()
+    began, used = time.monotonic(), [each.cpu_seconds() for each in servers]
     await asked
-    costs.setdefault(path, []).append((time.monotonic() - began, console.cpu_seconds() - used))
+    seconds = time.monotonic() - began
+    ours, nodes = (each.cpu_seconds() - at for each, at in zip(servers, used, strict=True))
+    costs.setdefault(path, []).append((seconds, ours, nodes))
 
 
 async def search_all(session: aiohttp.ClientSession, console: Console) -> None:
@@ -253,24 +257,25 @@ async def reads(session: aiohttp.ClientSession) -> float:
     return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
-async def measure(console: Console, bootstrap: str, topic_count: int, rounds: int) -> None:
+async def measure(console: Console, node: Server, topic_count: int, rounds: int) -> None:
     """Print what is measured of one console."""
+    servers = console, node
     timeout = aiohttp.ClientTimeout(total=300)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(console.url, timeout=timeout, connector=connector) as session:
         costs: Costs = {}
         for _ in range(rounds):
             for page in pages(topic_count):
-                await timed(console, costs, page.path, ask(session, page))
-            await timed(console, costs, "/api/watch", first_picture(session))
-        print("| page | s | CPU of the console, s |\n|---|---|---|")
+                await timed(servers, costs, page.path, ask(session, page))
+            await timed(servers, costs, "/api/watch", first_picture(session))
+        print("| page | s | CPU of the console, s | CPU of the node, s |\n|---|---|---|---|")
         for path, found in costs.items():
-            seconds, used = map(list, zip(*found, strict=True))
+            seconds, ours, nodes = map(list, zip(*found, strict=True))
             mark = " (too slow)" if min(seconds) > GOAL_SECONDS else ""
-            print(f"| {path} | {spread(seconds)}{mark} | {spread(used)} |")
+            print(f"| {path} | {spread(seconds)}{mark} | {spread(ours)} | {spread(nodes)} |")
         print(f"resident after all pages: {console.resident_bytes() / MEGABYTE:.0f} MB")
         await search_all(session, console)
-        await watch_all(session, console, bootstrap)
+        await watch_all(session, console, node.bootstrap)
 
 
 def main(arguments: list[str]) -> int:
@@ -297,6 +302,6 @@ def main(arguments: list[str]) -> int:
               f"load average {os.getloadavg()[0]:.1f}")  # fmt: skip
         with Console(node.bootstrap) as console:
             console.wait_until_ready()
-            asyncio.run(measure(console, node.bootstrap, options.topics, options.rounds))
+            asyncio.run(measure(console, node, options.topics, options.rounds))
         print(f"load average {os.getloadavg()[0]:.1f}")
     return 0
