@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from common.credentials.access import kafka_access
 from common.credentials.jaas import parse_jaas
-from common.kafka.rights import programs
+from common.kafka.rights import unnamed
 from common.process.properties import parse_properties
 from tests.e2e.test_demo import environment
 from tests.lib.process_tree import processes_below
@@ -131,12 +131,12 @@ def test_every_order_ends_as_in_a_plain_demo(demo: Demo) -> None:
 
 def test_the_rules_of_the_cluster_are_shown(demo: Demo) -> None:
     shown = [line.split() for line in demo.shown.splitlines() if line.startswith("  User:")]
-    assert {line[0] for line in shown} == {f"User:{program}" for program in programs()}
+    assert {line[0] for line in shown} == {f"User:{program}" for program in unnamed()}
     assert ["User:fraud", "ALLOW", "READ", "on", "topic", "orders"] in shown
 
 
 def test_no_secret_is_in_what_was_written(demo: Demo) -> None:
-    assert len(demo.secrets) > 2 * len(programs())
+    assert len(demo.secrets) > 2 * len(unnamed())
     assert len(demo.written) > 50
     found = [
         f"{what} is in {place}"
