@@ -25,7 +25,7 @@ OrderState = tuple[str, str]
 
 
 class Placed(NamedTuple):
-    """An acknowledged order, with its acknowledged command (CANCEL or SHIP)."""
+    """An acknowledged order, with its command: CANCEL or SHIP, or that it is not acknowledged."""
 
     customer_id: str
     quantities: dict[str, int]
@@ -115,13 +115,18 @@ def _check_lives(facts: Facts) -> Iterator[Anomaly]:
 
 def _ends_of(placed: Placed) -> set[str]:
     """Return the final states that an order may have; an accepted command has its effect."""
+    unasked = {"PAID", "FAILED"}
     match placed.command:
         case "SHIP":
             return {"SHIPPED"}
         case "CANCEL":
             return {"CANCELLED", "FAILED"}
+        case "CANCEL, not acknowledged":
+            return {"CANCELLED", *unasked}
+        case "SHIP, not acknowledged":
+            return {"SHIPPED", *unasked}
         case _:
-            return {"PAID", "FAILED"}
+            return unasked
 
 
 def _check_judgement(facts: Facts) -> Iterator[Anomaly]:

@@ -139,3 +139,11 @@ def test_an_order_cancelled_before_it_was_judged_needs_no_verdict() -> None:
         "revenue": "6.00",
     }
     assert check(facts) == []
+
+
+def test_a_command_without_an_answer_may_have_its_effect_or_not() -> None:
+    facts = good()
+    for order_id, command in (("paid", "CANCEL"), ("shipped", "SHIP"), ("cancelled", "CANCEL")):
+        placed = facts.placed[order_id]
+        facts.placed[order_id] = placed._replace(command=f"{command}, not acknowledged")
+    assert not rules_of(facts)
