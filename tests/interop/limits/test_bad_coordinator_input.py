@@ -33,7 +33,7 @@ PAUSE_SECONDS = 0.01
 """Between transactions of the polite client: without it they are most of what is done here."""
 MEMORY_OF_ONE = 4
 """A request as it arrived, decoded, and what is made of it; in times its size, at most."""
-MANY = 400
+MANY = 1_500
 BYTES_OF_EACH = 16_000
 """So much a group of one member and a transactional id together may take, and more than they do."""
 
