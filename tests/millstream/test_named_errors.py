@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from millstream.processes.settings_files import naming, write_private
-from stack.place import write_whole
+from millstream.processes.switchboard import write_whole
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from millstream.processes.switchboard import write_whole
 from stack.options import up_options
-from stack.place import Place, place_of, write_whole
+from stack.place import Place, place_of
 from stack.plan import (
     PlanError,
     addresses,
