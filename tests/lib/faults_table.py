@@ -6,6 +6,7 @@ measured side by side, because they mostly wait: each has a broker of its own.
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from tests.lib.faulty_clients import CLIENTS, COMMANDS, ROOT, FaultyClient
 from tests.lib.waiting import PATIENCE_SECONDS
 
 Arm = Callable[[Faults, str], Rule]
+START_SECONDS: Final = 300.0
 NOTICE_SECONDS: Final = 8.0
 """A client that notices a topic's new beginning does it within a second; the page has this time."""
 
@@ -301,13 +303,16 @@ Cells = Mapping[Place, str | Exception]
 """What was measured, or how it failed, by heading and row."""
 
 
-def _measured(name: str, headings: Sequence[str]) -> Cells:
+def _measured(name: str, headings: Sequence[str], all_run: threading.Barrier) -> Cells:
     cells: dict[Place, str | Exception] = {}
     with (
         FaultyClient(COMMANDS[name]()) as client,
         LocalBroker(group_min_session_timeout_ms=1_000) as broker,
     ):
         column = Column(name, client, broker)
+        # Programs that start take the time that others have for a request.
+        column.ask("produce", column.new_topic(), "true")
+        all_run.wait(START_SECONDS)
         for heading in headings:
             for text, cell_of in TABLES[heading].items():
                 try:
@@ -324,11 +329,12 @@ class Measured:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(len(CLIENTS) * len(LANES))
         self._cells: dict[Place, Future[Cells]] = {}
+        self._all_run = threading.Barrier(len(CLIENTS) * len(LANES))
 
     def __enter__(self) -> Self:
         for name in CLIENTS:
             for lane in LANES:
-                future = self._threads.submit(_measured, name, lane)
+                future = self._threads.submit(_measured, name, lane, self._all_run)
                 self._cells |= {(name, heading): future for heading in lane}
         return self
 

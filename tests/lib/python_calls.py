@@ -16,6 +16,7 @@ is given up after 1.5 s, a record after 6 s. The client id of a producer is the 
 """
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ HEARTBEAT_MS: Final = 300
 READ_SECONDS: Final = 60.0
 """A machine may be slow; a program that has met an error gives up sooner."""
 SECONDS_AFTER_AN_ERROR: Final = 6.0
+SETTLING_POLLS: Final = 10
 POLL_SECONDS: Final = 10
 """A `poll` of 0.2 s that has not returned after this time never will."""
 FIRST, SECOND = b"first", b"second"
@@ -75,6 +77,7 @@ class Membership:
         self._seconds = float(seconds)
         self._deadline = time.monotonic() + READ_SECONDS
         self._is_ready = False
+        self._quiet_polls = -math.inf
         self._has_second = False
         self._is_over = False
         self._seen: list[str] = []
@@ -93,12 +96,25 @@ class Membership:
             self._has_second = True
             self.notes("reads on")
 
-    def has_committed(self) -> None:
+    def has_committed(self, *, is_settled: bool = True) -> None:
+        """Be ready the first time, or, for one that joins again soon, after some quiet polls."""
+        if is_settled or self._is_ready:
+            self._is_over = self._has_second
+            self._begins()
+        else:
+            self._quiet_polls = 0
+
+    def has_polled(self, *, is_member: bool) -> None:
+        """Count a poll that found nothing."""
+        self._quiet_polls += 1
+        if is_member and self._quiet_polls >= SETTLING_POLLS:
+            self._begins()
+
+    def _begins(self) -> None:
         if not self._is_ready:
             self._is_ready = True
             self._deadline = time.monotonic() + self._seconds
             print("! ready", flush=True)
-        self._is_over = self._has_second
 
     def commit_fails(self, error: str) -> None:
         self.notes(f"commit: `{error}`")
@@ -444,17 +460,20 @@ class KafkaPython:
         consumer = self._consumer(bootstrap, group, enable_auto_commit=False)
         consumer.partitions_for_topic(topic)
         consumer.subscribe([topic], listener=Listener())
+        # It joins again when it has seen the topic's metadata, most often after the first record.
         while seen.goes_on():
             try:
                 found = consumer.poll(timeout_ms=200, max_records=1)
             except KafkaPythonError as raised:
                 seen.notes(f"`{name_of(raised)}`")
                 continue
+            if not found:
+                seen.has_polled(is_member=bool(consumer.assignment()))
             for records in found.values():
                 seen.reads(records[0].value)
                 try:
                     consumer.commit()
-                    seen.has_committed()
+                    seen.has_committed(is_settled=False)
                 except KafkaPythonError as raised:
                     seen.commit_fails(name_of(raised))
         answer = seen.answer()

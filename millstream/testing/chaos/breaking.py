@@ -6,6 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
+from millstream.testing.broker_control import ControlError
 from millstream.testing.chaos.schedule import (
     BRIDGE,
     CALLS,
@@ -195,18 +196,33 @@ class Breaking:
             program = self._programs[fault.target]
             (program.start if fault.name == KILL else program.resume)()  # type: ignore[attr-defined]
             return []
-        died = [
+        spared = [
             node_id
             for node_id in self._cluster.node_ids
-            if not self._cluster.node(node_id).is_running
-            and (node_id not in victims or fault.name not in ENDING)
+            if node_id not in victims or fault.name not in ENDING
         ]
-        self.heal()
+        pids = {node_id: self._pid(node_id) for node_id in spared}
+        try:
+            self.heal()
+        except ControlError:  # A node that dies just now cannot say what the fault has hit.
+            if pids == {node_id: self._pid(node_id) for node_id in spared}:
+                raise
+        restarted: list[int] = []
         if fault.name in DISKS and fault.name != SLOW_DISK:
             # A failed log directory stays offline until the next start.
-            self._cluster.kill(*[each for each in victims if isinstance(each, int)])
+            restarted = [each for each in victims if isinstance(each, int)]
+            self._cluster.kill(*restarted)
         self._cluster.start()
-        return died
+        # One that dies just now is started, too, as another process.
+        return [
+            node_id
+            for node_id, pid in pids.items()
+            if pid is None or (node_id not in restarted and self._pid(node_id) != pid)
+        ]
+
+    def _pid(self, node_id: int) -> int | None:
+        node = self._cluster.node(node_id)
+        return node.pid if node.is_running else None
 
     def heal(self) -> None:
         """End every fault of links, disks and calls, and let frozen nodes go on."""

@@ -32,7 +32,7 @@ from tests.lib.waiting import until
 pytestmark = pytest.mark.interop
 
 PARTITION_COUNT = 3
-GIVE_UP_SECONDS = 90.0
+GIVE_UP_SECONDS = 240.0
 TOOLS = "org.apache.kafka.tools"
 SOON = {
     "group.share.session.timeout.ms": 5_000,

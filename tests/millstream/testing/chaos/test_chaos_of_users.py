@@ -117,7 +117,9 @@ def test_a_worker_that_commits_too_early_is_found(broker: LocalBroker, commits_f
             until(worker.takes, WAIT)
             with step:
                 pass
-        until(lambda: not worker.takes(), WAIT)
+        shop.sell()
+        last = b"%d" % (shop.sold - 1)
+        until(lambda: not worker.takes() and last in worker.handled, WAIT)
         worker.kill()
         assert len(worker.handled) == shop.sold
 
