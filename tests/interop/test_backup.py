@@ -20,6 +20,7 @@ from millstream.testing import LocalBroker
 from millstream.testing.apache_kafka import ApacheBroker
 from tests.lib.apache_kafka import kafka_libs
 from tests.lib.s3_server import s3_server
+from tests.lib.stock_clients import commit_offsets
 
 pytestmark = pytest.mark.interop
 
@@ -64,19 +65,6 @@ def rows(
     finally:
         consumer.close()
     raise AssertionError("no end within 30 s")
-
-
-def commit(broker: LocalBroker, group: str, offsets: dict[tuple[str, int], int]) -> None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-        }
-    )
-    committed = [TopicPartition(*place, offset) for place, offset in offsets.items()]
-    consumer.commit(offsets=committed, asynchronous=False)
-    consumer.close()
 
 
 def committed(broker: LocalBroker, group: str, *places: tuple[str, int]) -> list[int]:
@@ -136,7 +124,8 @@ def test_a_backup_under_load_is_restored(
     transactions(source, "orders", lambda number: number >= 60)
     before = [rows(source, "orders", 0), rows(source, "orders", 1)]
     # In each transaction a partition has a record and a marker; both offsets are of the middle.
-    commit(source, "billing", {("orders", 0): 25, ("orders", 1): 60})
+    servers = {"bootstrap.servers": source.bootstrap_servers}
+    commit_offsets(servers, "billing", {("orders", 0): 25, ("orders", 1): 60})
     with admin(source) as client:
         alter_quotas(client, {"user": None}, {"producer_byte_rate": 1e6})
     ended = threading.Event()

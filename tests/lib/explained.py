@@ -33,6 +33,7 @@ from explain.subjects import (
     explain_topic,
     explain_transaction,
 )
+from tests.lib.stock_clients import commit_offsets
 from tests.lib.waiting import until
 
 GIVE_UP_SECONDS = 60
@@ -110,12 +111,7 @@ class Explained:
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit offsets for a group without members."""
-        consumer = self.consumer(group)
-        consumer.commit(
-            offsets=[confluent_kafka.TopicPartition(*place, at) for place, at in offsets.items()],
-            asynchronous=False,
-        )
-        consumer.close()
+        commit_offsets({**self.access.librdkafka(), "log_level": 0}, group, offsets)
 
     def consumer(self, group: str, **settings: Any) -> confluent_kafka.Consumer:
         """Return a consumer that commits only when it is told to."""

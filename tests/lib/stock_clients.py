@@ -4,12 +4,15 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
 import kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from tests.lib.waiting import until
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMEOUT_SECONDS = 30
@@ -189,6 +192,39 @@ class KcatClient:
             str(message["payload"]).encode(),
             tuple((str(name), str(value).encode()) for name, value in pairs),
         )
+
+
+NEW_COORDINATOR = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+
+
+def commit_offsets(
+    settings: Mapping[str, object], group: str, offsets: Mapping[tuple[str, int], int]
+) -> None:
+    """Commit offsets, by topic and partition, for a group without members.
+
+    The first group of a cluster makes the topic of offsets: a broker is named as coordinator
+    before it has heard so, and librdkafka tells that to its user.
+    """
+    consumer = confluent_kafka.Consumer(
+        {**settings, "group.id": group, "enable.auto.commit": False}
+    )
+    at = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+
+    def is_taken() -> bool:
+        try:
+            consumer.commit(offsets=at, asynchronous=False)
+        except KafkaException as refusal:
+            if refusal.args[0].code() in NEW_COORDINATOR:
+                return False
+            raise
+        return True
+
+    until(is_taken)
+    consumer.close()
 
 
 CLIENTS: dict[str, StockClient] = {

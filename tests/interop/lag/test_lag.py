@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,6 +18,7 @@ from common.process.ending import NOBODY_READS
 from millstream.launch import program_environment
 from millstream.testing import LocalBroker
 from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.stock_clients import commit_offsets
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -87,22 +88,10 @@ def filled(broker: Served) -> Served:
         producer.produce("orders", "a", partition=0)
         producer.produce("orders", "b", partition=0)
         producer.commit_transaction()
-    commit(broker, "done", 13, 5)
-    commit(broker, "behind", 5, 0)
+    settings = {"bootstrap.servers": broker.bootstrap_servers}
+    commit_offsets(settings, "done", {("orders", 0): 13, ("orders", 1): 5})
+    commit_offsets(settings, "behind", {("orders", 0): 5, ("orders", 1): 0})
     return broker
-
-
-def commit(broker: Kafka, group: str, *offsets: int) -> None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-        }
-    )
-    committed = [TopicPartition("orders", n, offset) for n, offset in enumerate(offsets)]
-    consumer.commit(offsets=committed, asynchronous=False)
-    consumer.close()
 
 
 def command(broker: Kafka, *arguments: str) -> list[str]:

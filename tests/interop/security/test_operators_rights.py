@@ -11,6 +11,7 @@ from common.kafka.admin.topics import delete_topics
 from common.kafka.rights import programs
 from tests.interop.lag.test_lag import numbers, served
 from tests.lib.secured_broker import SecuredBroker, unneeded
+from tests.lib.stock_clients import commit_offsets
 from tests.lib.waiting import until
 
 pytestmark = pytest.mark.interop
@@ -32,7 +33,8 @@ def broker() -> Iterator[SecuredBroker]:
         for number in range(10):
             producer.produce("orders", f"{number}")
         producer.flush()
-        commit(running)
+        settings = running.broker.client_settings("confluent-kafka")
+        commit_offsets(settings, "billing", {("orders", 0): 4})
         with running.admin() as admin:
             alter_quotas(admin, {"user": None}, {"producer_byte_rate": 1e6})
         yield running
@@ -56,14 +58,6 @@ def used(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Sec
         delete_topics(admin, ["orders", "millstream-probe"])
     assert run(restore, "restore", str(folder)) == 0
     return broker
-
-
-def commit(broker: SecuredBroker) -> None:
-    settings = broker.broker.client_settings("confluent-kafka")
-    consumer = confluent_kafka.Consumer({**settings, "group.id": "billing"})
-    at = [confluent_kafka.TopicPartition("orders", 0, 4)]
-    consumer.commit(offsets=at, asynchronous=False)
-    consumer.close()
 
 
 def watch_lag(broker: SecuredBroker) -> None:

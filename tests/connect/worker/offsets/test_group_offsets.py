@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from connect.worker.offsets.group_offsets import Committed, committed_offsets
 from millstream.connect.errors import ConnectException
 from millstream.testing import LocalCluster
+from tests.lib.stock_clients import commit_offsets
 
 pytestmark = pytest.mark.slow
 
@@ -22,16 +22,10 @@ def cluster() -> Iterator[LocalCluster]:
     with LocalCluster(3, has_links=False) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         admin.create_topics([NewTopic("lines", 2, 3)])["lines"].result(20)
+        servers = {"bootstrap.servers": cluster.bootstrap_servers}
         for group in GROUPS:
-            commit(cluster.bootstrap_servers, group)
+            commit_offsets(servers, group, {("lines", 0): 7, ("lines", 1): 3})
         yield cluster
-
-
-def commit(servers: str, group: str) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    offsets = [TopicPartition("lines", 0, 7), TopicPartition("lines", 1, 3)]
-    consumer.commit(offsets=offsets, asynchronous=False)
-    consumer.close()
 
 
 def test_all_groups_are_told_of_and_one_that_nobody_knows_has_nothing(
