@@ -17,7 +17,7 @@ from broker.server.clock import monotonic_seconds, thread_seconds
 from broker.server.coordinators.group_metrics import group_families, share_state_families
 from broker.server.metric_families import counter, counters, gauge, gauges, summary
 from broker.server.metrics import TopicTraffic
-from broker.server.network.request_times import FETCHES_BY_SENDER, PARTS, part_of
+from broker.server.network.request_times import FETCHES_BY_SENDER, PARTS, errors_of, part_of
 from broker.server.quotas.quota_metrics import SOCKETS, quota_families
 from broker.server.replication.partitions import Leader, Partition
 from broker.server.replication.replication_metrics import (
@@ -189,6 +189,17 @@ class BrokerCollector:
                 for name, times in by_name.items()
                 if name not in FETCHES_BY_SENDER
                 for version, count in sorted(times[0].versions.items())
+            ],
+        )
+        yield counters(
+            f"{REQUESTS}errors",
+            "Errors in answers by API, each topic's and partition's; NONE: answers without errors",
+            ["request", "error"],
+            [
+                ([name, error], count)
+                for name, times in by_name.items()
+                if name not in FETCHES_BY_SENDER
+                for error, count in sorted(errors_of(times).items())
             ],
         )
         for part, about in PARTS.items():

@@ -20,6 +20,8 @@ from broker.server.network.connection import Connection
 from broker.server.network.later import Making, Steps
 from broker.server.network.request_times import (
     FOLLOWER_FETCH,
+    UNCOUNTED,
+    ApiTimes,
     RequestTimes,
     Timing,
     is_of_follower,
@@ -70,8 +72,20 @@ OnFrame = Callable[[Connection, memoryview], list[Part] | Making | None]
 Watch = Callable[[OnFrame, Connection, memoryview], list[Part] | Making | None]
 """Stands before the dispatcher: it calls the first argument, and sees the answer."""
 
-encode = cast(Callable[[RequestHeader, Message], list[Part]], encode_response)
-"""Encodes an answer; the only file regions in a response are those of the log."""
+OnCodes = Callable[[list[int]], None]
+
+
+class Encode(Protocol):
+    """Encodes an answer; the only file regions in a response are those of the log."""
+
+    def __call__(
+        self, header: RequestHeader, message: Message, on_codes: OnCodes = ...
+    ) -> list[Part]:
+        """Return the frame, after a call of `on_codes` if there are error codes in it."""
+        ...
+
+
+encode = cast(Encode, encode_response)
 
 
 class Meter(Protocol):
@@ -156,7 +170,7 @@ class Dispatcher:
         began = turns.mark
         if not isinstance(message, Message):
             turns.timing = Timing(times, connection.last_active, began)
-            return decoded_in_pieces(context, message, handler)
+            return decoded_in_pieces(context, message, handler, times)
         if api_key == ApiKey.FETCH and is_of_follower(message):
             times = self.times[FOLLOWER_FETCH]
         try:
@@ -165,8 +179,9 @@ class Dispatcher:
             answer = error_response(header, error)
         if not isinstance(answer, Message) and answer is not NO_RESPONSE:
             turns.timing = Timing(times, connection.last_active, began)
-            return making(header, answer)
-        parts = encode(header, answer) if isinstance(answer, Message) else None
+            return making(header, answer, times)
+        times.answers += 1
+        parts = encode(header, answer, times.note_codes) if isinstance(answer, Message) else None
         turns.mark = ready = turns.now()
         turns.sends = times.sends
         if began == connection.last_active:
@@ -207,20 +222,25 @@ class Dispatcher:
         old = RequestHeader(header.api_key, 0, header.correlation_id, header.client_id)
         response = handler(RequestContext(connection, old, 0), None)
         assert isinstance(response, Message)
-        return encode(old, response)
+        times = self.times[ApiKey.API_VERSIONS]
+        times.answers += 1
+        return encode(old, response, times.note_codes)
 
 
-def making(header: RequestHeader, steps: Steps[Answer]) -> Making:
+def making(header: RequestHeader, steps: Steps[Answer], times: ApiTimes = UNCOUNTED) -> Making:
     """Run a handler's generator until it returns the answer, and encode that."""
     try:
         answer = yield from steps
     except KafkaError as error:
         answer = error_response(header, error)
-    return (yield from _encoded(header, answer))
+    return (yield from _encoded(header, answer, times))
 
 
 def decoded_in_pieces(
-    context: RequestContext, pieces: Generator[None, None, Message], handler: Handler
+    context: RequestContext,
+    pieces: Generator[None, None, Message],
+    handler: Handler,
+    times: ApiTimes = UNCOUNTED,
 ) -> Making:
     """Decode a large request in pieces, then run its handler."""
     try:
@@ -234,15 +254,20 @@ def decoded_in_pieces(
             answer = yield from answer
     except KafkaError as error:
         answer = error_response(context.header, error)
-    return (yield from _encoded(context.header, answer))
+    return (yield from _encoded(context.header, answer, times))
 
 
-def _encoded(header: RequestHeader, answer: Answer) -> Making:
+def _encoded(header: RequestHeader, answer: Answer, times: ApiTimes) -> Making:
     if not isinstance(answer, Message):
+        times.answers += 1
         return None
     if has_more_than(ENTRIES_AT_ONCE, answer):
-        return cast("list[Part]", (yield from encode_response_in_pieces(header, answer)))
-    return encode(header, answer)
+        pieces = encode_response_in_pieces(header, answer, times.note_codes)
+        parts = cast("list[Part]", (yield from pieces))
+    else:
+        parts = encode(header, answer, times.note_codes)
+    times.answers += 1
+    return parts
 
 
 def has_more_than(count: int, message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""How long requests take, by API, in the parts that Kafka's RequestMetrics has.
+"""How long requests take, by API, in the parts that Kafka's RequestMetrics has; and their errors.
 
     arrived       begun          waits            ready          sent away      written
        |- queue ----|--- local ----|--- remote -----|- response ---|---- send -----|
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from broker.server.distribution import QUANTILES, Distribution, quantiles
+from common.kafka.errors import ErrorCode
 from common.kafka.protocol.api_keys import ApiKey
 
 FOLLOWER_FETCH: Final = -1
@@ -36,17 +37,27 @@ _OF_EVERY = ("totaltimems", "localtimems")
 
 
 class ApiTimes:
-    """The requests of one API: their number by version, and their times."""
+    """The requests of one API: their number by version, their times, the errors of answers."""
 
-    __slots__ = ("at_once", "late", "sends", "versions")
+    __slots__ = ("answers", "at_once", "codes", "failures", "late", "sends", "versions")
 
     def __init__(self) -> None:
         self.versions: Counter[int] = Counter()
+        self.answers = 0
+        self.failures = 0
+        """The answers with an error. Both are counted in one step: their difference never falls."""
+        self.codes: Counter[int] = Counter()
+        """The error codes in answers: one answer may have many."""
         self.at_once = Distribution()
         """The local, and total, time of requests that are not in `late`."""
         self.late: dict[str, Distribution] = {}
         """By part, the times of other requests; parts that take no time are left out."""
         self.sends = Distribution()
+
+    def note_codes(self, codes: list[int]) -> None:
+        """Count the errors of one answer."""
+        self.failures += 1
+        self.codes.update(codes)
 
     def note(self, part: str, seconds: float) -> None:
         """Count a part of a request that was not answered at once."""
@@ -59,6 +70,10 @@ class ApiTimes:
         self.note("requestqueuetimems", began - arrived)
         self.note("localtimems", ready - began)
         self.note("totaltimems", ready - arrived)
+
+
+UNCOUNTED = ApiTimes()
+"""Of requests that no metric shows: logins, and those to controllers."""
 
 
 class Timing:
@@ -112,6 +127,15 @@ class RequestTimes(dict[int, ApiTimes]):
 def is_of_follower(request: Any) -> bool:
     """Return whether a follower sends a Fetch."""
     return bool(request.replica_id >= 0 or request.replica_state.replica_id >= 0)
+
+
+def errors_of(times: list[ApiTimes]) -> dict[str, int]:
+    """Return the errors in answers by Kafka's names; NONE has the answers without one."""
+    found = Counter({ErrorCode.NONE.name: sum(each.answers - each.failures for each in times)})
+    for each in times:
+        for code, count in each.codes.items():
+            found[ErrorCode(code).name] += count
+    return found
 
 
 def part_of(times: list[ApiTimes], part: str, now: float) -> tuple[int, dict[str, float]]:

@@ -7,6 +7,9 @@ everything written so far, so that it is never copied (`wire.put_blob`).
 
 A large message is encoded in pieces by a second function of the same lines: a generator that yields
 within every array, so that its caller can do other work between two pieces.
+
+Both note the error codes that they write, if there are any: one returns the list, the other yields
+it each time.
 """
 
 from collections.abc import Callable, Generator
@@ -34,8 +37,11 @@ from common.kafka.protocol.wire import (
     put_blob,
 )
 
-Encode = Callable[[Any, list[Buffer], list[Part]], None]
-EncodeInPieces = Callable[[Any, list[Buffer], list[Part]], Generator[None, None, None]]
+Encode = Callable[[Any, list[Buffer], list[Part]], list[int]]
+EncodeInPieces = Callable[[Any, list[Buffer], list[Part]], Generator[list[int], None, None]]
+
+CODES = ("error_code", "partition_error_code")
+"""The fields with errors that Apache Kafka counts, wherever they are in an answer."""
 
 ELEMENTS_PER_PIECE = 512
 """This many elements take less than a millisecond."""
@@ -79,11 +85,12 @@ class EncoderWriter:
 
     def write(self, struct: type[Struct]) -> Any:
         """Write and compile the whole function."""
+        self.source.line("codes = []")
         if self._in_pieces:
-            self.source.line("yield")
+            self.source.line("yield codes")
         self.write_struct("o", struct)
         self.flush()
-        self.source.line("return None")
+        self.source.line("return codes")
         return self.source.compile("encode", f"encode {struct.__name__} v{self._version}")
 
     def write_struct(self, value: str, struct: type[Struct]) -> None:
@@ -151,6 +158,9 @@ class EncoderWriter:
         nullable = is_nullable(field, self._version)
         if field.kind == "uuid":
             self._write_refusal(f"len({value}) != 16", f"{what} needs 16 bytes")
+        if field.name in CODES:
+            with self.source.block(f"if {value}:"):
+                self.source.line(f"codes.append({value})")
         if field.kind in FIXED_FORMATS:
             self._run.append((FIXED_FORMATS[field.kind], value))
         elif field.kind == "struct":
@@ -223,7 +233,7 @@ class EncoderWriter:
         with source.block(loop):
             if self._in_pieces:
                 with source.block(f"if not {index} % {ELEMENTS_PER_PIECE}:"):
-                    source.line("yield")
+                    source.line("yield codes")
             if isinstance(element, str):
                 self._write_sized(each, element, nullable=False)
             else:

@@ -178,17 +178,30 @@ PIECES_TO_JOIN = 8_192
 """Of an answer encoded in pieces: a step leaves no more than these for the last one."""
 
 
-def encode_response(header: RequestHeader, message: Message) -> list[Part]:
-    """Encode a whole frame with its size; large record blobs are parts of their own."""
+def ignore_codes(codes: list[int]) -> None:
+    """Do nothing with the error codes of an answer."""
+
+
+def encode_response(
+    header: RequestHeader,
+    message: Message,
+    on_codes: Callable[[list[int]], None] = ignore_codes,
+) -> list[Part]:
+    """Encode a whole frame with its size; large record blobs are parts of their own.
+
+    `on_codes` is called with the error codes in the answer, if there are any but NONE.
+    """
     codec = _response_codecs.get(header.api_key << 16 | header.api_version)
     if codec is None:
         codec = _find_response_codec(header.api_key, header.api_version, message)
     pieces: list[Buffer] = []
     parts: list[Part] = []
     try:
-        codec.encode(message, pieces, parts)
+        codes = codec.encode(message, pieces, parts)
     except ENCODING_FAILURES as error:
         raise _encode_error(header, message, error) from error
+    if codes:
+        on_codes(codes)
     if parts:
         return _framed(header, codec, pieces, parts)
     body = b"".join(pieces)
@@ -201,7 +214,9 @@ def response_frame(header: RequestHeader, message: Message) -> bytes:
 
 
 def encode_response_in_pieces(
-    header: RequestHeader, message: Message
+    header: RequestHeader,
+    message: Message,
+    on_codes: Callable[[list[int]], None] = ignore_codes,
 ) -> Generator[None, None, list[Part]]:
     """Encode as `encode_response` does, in pieces."""
     codec = _response_codecs.get(header.api_key << 16 | header.api_version)
@@ -209,13 +224,17 @@ def encode_response_in_pieces(
         codec = _find_response_codec(header.api_key, header.api_version, message)
     pieces: list[Buffer] = []
     parts: list[Part] = []
+    steps = encoder_in_pieces(type(message), header.api_version)(message, pieces, parts)
     try:
-        for _ in encoder_in_pieces(type(message), header.api_version)(message, pieces, parts):
+        codes = next(steps)  # The later steps add to it.
+        for _ in steps:
             if len(pieces) >= PIECES_TO_JOIN:
                 _join(pieces)
             yield
     except ENCODING_FAILURES as error:
         raise _encode_error(header, message, error) from error
+    if codes:
+        on_codes(codes)
     if parts or not pieces or not isinstance(pieces[0], bytearray):
         return _framed(header, codec, pieces, parts)
     # Not copied again: it may be a hundred megabytes.

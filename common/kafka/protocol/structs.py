@@ -40,7 +40,7 @@ def decoder(message: type[Message], version: int) -> Decode:
 
 @cache
 def encoder(message: type[Message], version: int) -> Encode:
-    """Return `encode(message, pieces, parts)`.
+    """Return `encode(message, pieces, parts) -> error codes in it`.
 
     It raises EncodeError or one of ENCODING_FAILURES, which its caller turns into EncodeError.
     """

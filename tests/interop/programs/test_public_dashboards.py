@@ -144,3 +144,5 @@ def test_request_times_have_the_quantiles_of_kafka(cluster: LocalCluster) -> Non
         quantiles = {labels["quantile"] for labels in found[name] if labels["request"] == "Produce"}
         assert quantiles == {"0.50", "0.75", "0.95", "0.98", "0.99", "0.999"}
         assert {"request": "Produce"} in found[f"{name}_count"]
+    answered = {"request": "Produce", "error": "NONE"}
+    assert answered in found["kafka_network_requestmetrics_errors_total"]

@@ -11,15 +11,23 @@ import pytest
 from broker.server.network.connection import Connection
 from broker.server.network.dispatch import Answer, Dispatcher, RequestContext
 from broker.server.network.later import Later, Steps
-from broker.server.network.request_times import RequestTimes, part_of
+from broker.server.network.request_times import RequestTimes, errors_of, part_of
 from broker.server.network.turns import Shared
+from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.api_keys import ApiKey
 from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.api_versions import ApiVersionsResponse
 from common.kafka.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from common.kafka.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from common.kafka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 from tests.broker.server.network.test_connection import connected, run
 
 DESCRIBE_CLUSTER = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 7, None, DescribeClusterRequest())
@@ -154,5 +162,62 @@ def test_a_fetch_counts_by_who_sends_it_and_as_fetch() -> None:
         }
         assert counts == {"FetchConsumer": 1, "FetchFollower": 2, "Fetch": 3}
         assert timed.times[ApiKey.FETCH].versions == {17: 2, 11: 1}
+
+    run(scenario)
+
+
+def test_errors_count_in_every_part_of_an_answer_and_none_once_for_an_answer() -> None:
+    async def scenario() -> None:
+        later = Later()
+        bad = [PartitionData(error_code=6), PartitionData(error_code=3), PartitionData()]
+        answers = iter(
+            [FetchResponse(), FetchResponse(responses=[FetchableTopicResponse(partitions=bad)])]
+        )
+
+        def handle(context: RequestContext, request: FetchRequest) -> Any:
+            return next(answers) if request.max_bytes else waits()
+
+        def waits() -> Steps[Answer]:
+            yield later
+            many = [PartitionData(error_code=6)] * 2_000  # An answer that is encoded in pieces.
+            return FetchResponse(responses=[FetchableTopicResponse(partitions=many)])
+
+        timed = Timed(handle)
+        whole = encode_request(ApiKey.FETCH, 12, 1, None, FetchRequest())
+        waiting = encode_request(ApiKey.FETCH, 12, 1, None, FetchRequest(max_bytes=0))
+        async with timed.connected() as (client, _, _):
+            await client.send(whole * 2 + waiting)
+            await client.receive()
+            await client.receive()
+            found = {"NONE": 1, "NOT_LEADER_OR_FOLLOWER": 1, "UNKNOWN_TOPIC_OR_PARTITION": 1}
+            assert fetch_errors(timed) == found
+            later.done()
+            await client.receive()
+        assert fetch_errors(timed) == found | {"NOT_LEADER_OR_FOLLOWER": 2_001}
+
+    def fetch_errors(timed: Timed) -> dict[str, int]:
+        return errors_of(dict(timed.times.by_name())["Fetch"])
+
+    run(scenario)
+
+
+def test_a_refusal_and_a_version_that_is_not_served_count_as_errors() -> None:
+    async def scenario() -> None:
+        def handle(context: RequestContext, request: Any) -> Answer:
+            if request is None:
+                return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+        timed = Timed(handle)
+        unknown = bytes.fromhex("0000000a 0012 0063 00000001 ffff")
+        async with timed.connected() as (client, _, _):
+            await client.send(DESCRIBE_CLUSTER + unknown)
+            await client.receive()
+            await client.receive()
+        found = {name: errors_of(times) for name, times in timed.times.by_name()}
+        assert found == {
+            "DescribeCluster": {"NONE": 0, "CLUSTER_AUTHORIZATION_FAILED": 1},
+            "ApiVersions": {"NONE": 0, "UNSUPPORTED_VERSION": 1},
+        }
 
     run(scenario)

@@ -1,10 +1,22 @@
 """What is decoded and encoded in pieces is what it would be at once, within bounds."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.api_keys import API_VERSION_RANGES, ApiKey
 from common.kafka.protocol.decoding import MAX_COPIED_BLOB_BYTES
-from common.kafka.protocol.framing import begin_request, decode_request, encode_request, finish
+from common.kafka.protocol.framing import (
+    RequestHeader,
+    begin_request,
+    decode_request,
+    encode_request,
+    encode_response,
+    encode_response_in_pieces,
+    finish,
+    response_class,
+)
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from common.kafka.protocol.structs import (
@@ -32,6 +44,41 @@ def test_both_ways_of_a_codec_agree(message: type[Message]) -> None:
         decoded, end = finish(decoder_in_pieces(message, version)(encoded, 0, len(encoded)))
         assert end == len(encoded), version
         assert encode_struct(decoded, version) == encoded, version
+
+
+def error_codes(struct: Any) -> Iterator[int]:
+    for name in struct.__fields__:
+        value = getattr(struct, name)
+        for each in value if isinstance(value, list) else [value]:
+            if hasattr(each, "__fields__"):
+                yield from error_codes(each)
+            elif each and name in ("error_code", "partition_error_code"):
+                yield each
+
+
+@pytest.mark.parametrize("key", API_VERSION_RANGES, ids=lambda key: key.name)
+def test_an_answers_error_codes_at_any_depth_are_told(key: ApiKey) -> None:
+    for version in versions_of(response_class(key)):
+        header = RequestHeader(key, version, 1, None)
+        answer = sample(response_class(key), version)
+        expected = sorted(error_codes(answer))
+        assert expected or version < versions_of(response_class(key))[-1]
+        told: list[int] = []
+        encode_response(header, answer, told.extend)
+        assert sorted(told) == expected
+        finish(encode_response_in_pieces(header, answer, told.extend))
+        assert sorted(told) == sorted(2 * expected)
+
+
+def test_an_answer_without_errors_tells_nothing() -> None:
+    def fail(codes: list[int]) -> None:
+        raise AssertionError(codes)
+
+    for key in API_VERSION_RANGES:
+        version = versions_of(response_class(key))[-1]
+        header, answer = RequestHeader(key, version, 1, None), response_class(key)()
+        encode_response(header, answer, fail)
+        finish(encode_response_in_pieces(header, answer, fail))
 
 
 def test_only_a_large_request_is_decoded_in_pieces() -> None:
