@@ -8,11 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from millstream.mirror import Heartbeat, RemoteClusterUtils, TopicPartition
 from millstream.testing import LocalBroker
@@ -27,6 +28,7 @@ from tests.lib.mirror_process import (
     run_mirror,
     topic_names,
 )
+from tests.lib.trace_collector import TraceCollector, running_collector
 from tests.mirror.faults.load import Load
 
 pytestmark = pytest.mark.slow
@@ -38,12 +40,13 @@ class Clusters:
     b: str
     properties: Path
     mirror: MirrorProcess
+    collector: TraceCollector
 
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     folder: Path = tmp_path_factory.mktemp("mirror")
-    with LocalBroker() as a, LocalBroker() as b:
+    with running_collector() as collector, LocalBroker() as a, LocalBroker() as b:
         addresses = {"a": a.bootstrap_servers, "b": b.bootstrap_servers}
         settings = {
             "a->b.enabled": "true",
@@ -54,8 +57,16 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
         make_topic(a.bootstrap_servers, "orders", 3, {"retention.ms": "123456789"})
         produce(a.bootstrap_servers, "orders", range(300), 3)
         properties = properties_file(folder, addresses, settings)
-        with MirrorProcess(properties) as process:
-            yield Clusters(a.bootstrap_servers, b.bootstrap_servers, properties, process)
+        process = MirrorProcess(properties)
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("OTEL_TRACES_EXPORTER", "otlp")
+            environment.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+            environment.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+            process.start()
+        try:
+            yield Clusters(a.bootstrap_servers, b.bootstrap_servers, properties, process, collector)
+        finally:
+            process.stop()
 
 
 def make_topic(servers: str, name: str, partitions: int, config: dict[str, str]) -> None:
@@ -74,6 +85,38 @@ def test_records_arrive_as_they_are(clusters: Clusters) -> None:
     expected = records(clusters.a, "orders")
     assert len(expected) == 300
     eventually(lambda: records(clusters.b, "a.orders") == expected)
+
+
+def test_a_copy_is_a_span_in_the_trace_of_its_record(clusters: Clusters) -> None:
+    make_topic(clusters.a, "traced", 1, {})
+    trace_id, parent_id = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    headers = {"traceparent": f"00-{trace_id}-{parent_id}-01".encode()}
+    producer = Producer({"bootstrap.servers": clusters.a})
+    producer.produce("traced", b"of no trace")
+    producer.produce("traced", b"of a trace", headers=headers)
+    producer.produce("traced", b"of none", headers={"traceparent": b"not one"})
+    assert producer.flush(20) == 0
+    eventually(lambda: len(records(clusters.b, "a.traced")) == 3)
+
+    def spans() -> list[tuple[str, Span]]:
+        return [each for each in clusters.collector.spans if each[1].name.endswith(".traced")]
+
+    ((service, span),) = eventually(spans)
+    assert (service, span.name, span.kind) == ("mirror", "send a.traced", Span.SPAN_KIND_PRODUCER)
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (trace_id, parent_id)
+    assert span.span_id.hex() != parent_id
+    told = {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+    assert told == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "a.traced",
+        "messaging.destination.partition.id": "0",
+        "messaging.kafka.offset": 1,
+    }
+    # What reads the copy is in the same trace: the header is as it was.
+    (copied,) = [each for each in records(clusters.b, "a.traced") if each[1] == b"of a trace"]
+    assert list(headers.items()) in copied
 
 
 def test_topics_come_with_settings_that_follow(clusters: Clusters) -> None:

@@ -20,7 +20,7 @@ from connect.worker.offset_store import OffsetStore, Reader
 from connect.worker.offsets.kafka_store import ConnectorOffsets
 from connect.worker.record_plugins import Converters, TransformationStage
 from connect.worker.tasks.own_metrics import OwnMetrics
-from connect.worker.tasks.spans import tell_stored
+from connect.worker.tasks.spans import Delivered, telling
 from connect.worker.tasks.steps import SKIPPED, Steps
 from connect.worker.tasks.thread import TaskCounts, TaskThread
 from connect.worker.topics import TopicCreation
@@ -108,9 +108,11 @@ class Sender:
         assert self._producer is not None, "the sender is not started"
         return self._producer
 
-    def produce(self, message: Message, delivered: Callable[[Any, Any], None]) -> None:
+    def produce(self, message: Message, delivered: Delivered) -> None:
         """Hand a message to the producer; wait while its queue is full. Raises ConnectException."""
         topic, value, key, partition, timestamp_ms, headers = message
+        if headers and traces.recorder is not None:
+            delivered = telling(traces.recorder, headers, delivered)
         while True:
             if self._thread.is_left:
                 raise ConnectException("the task was left behind")
@@ -152,8 +154,6 @@ class Sender:
         """Count a stored record; return its position if the task has a `commit_record`."""
         self.counts.source_record_write_total += 1
         topic = message.topic()
-        if traces.recorder is not None:
-            tell_stored(traces.recorder, message)
         if topic not in self._topics_seen:
             self._topics_seen.add(topic)
             self._thread.topic_used(topic)

@@ -3,12 +3,16 @@
 The events of the order pipeline name one, and so do their copies that the mirror makes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from common.process.clock import timestamp_ns
 from common.process.traces import Operation, Recorder
 from millstream.connect.data.records import SinkRecord
+
+Headers = Iterable[tuple[str, object]]
+Delivered = Callable[[Any, Any], None]
+"""What is called with the error of a record, and the message that says where it is stored."""
 
 
 def tell_put(
@@ -28,8 +32,21 @@ def tell_put(
         recorder.tell_below(named, done, begun_ns)
 
 
-def tell_stored(recorder: Recorder, message: Any) -> None:
-    """Make the span of a record of a source that is stored."""
+def telling(recorder: Recorder, headers: Headers, delivered: Delivered) -> Delivered:
+    """Return `delivered` with the span of its record, if that is stored.
+
+    The headers are those sent: the client's delivery report has none.
+    """
+
+    def told(error: Any, message: Any) -> None:
+        if error is None:
+            _tell_stored(recorder, headers, message)
+        delivered(error, message)
+
+    return told
+
+
+def _tell_stored(recorder: Recorder, headers: Headers, message: Any) -> None:
     sent = Operation(
         "send",
         message.topic(),
@@ -38,4 +55,4 @@ def tell_stored(recorder: Recorder, message: Any) -> None:
         is_tombstone=message.value() is None,
     )
     took_ns = round((message.latency() or 0.0) * 1e9)
-    recorder.tell_below(message.headers() or (), sent, timestamp_ns() - took_ns)
+    recorder.tell_below(headers, sent, timestamp_ns() - took_ns)
