@@ -21,7 +21,7 @@ from explain.asking.producers import open_transaction_facts, producer_facts, tra
 from explain.asking.questions import Questions
 from explain.asking.records import record_facts
 from explain.asking.rights import quotas_of, rights_of
-from explain.asking.topics import described_topic, plain_topics, topic_facts
+from explain.asking.topics import described_topic, plain_topics, topic_facts, worth_a_look
 from explain.causes.cause import Finding, Severity
 from explain.causes.topic import TopicCase
 from explain.explanations import (
@@ -150,7 +150,7 @@ def explain_cluster(questions: Questions) -> Explanation:
     cluster = cluster_facts(questions)
     cluster, _ = ask_directories(questions, cluster, {})
     described: list[TopicDescription] = questions.ask("the topics", list_topics, [])
-    topics = plain_topics(questions, described)
+    topics = plain_topics(questions, worth_a_look(described))
     transactions = open_transaction_facts(questions, MAX_TRANSACTIONS)
     cluster = replace(cluster, now_ms=questions.now_ms())
     found = about_cluster(cluster, topics.values(), transactions)

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.kafka.admin import leaders, topics
+from common.kafka.admin import leaders
 from common.kafka.errors import KafkaError
 from common.kafka.topics import TopicPartition
 from common.process.clock import now_seconds
 from console.cluster import Cluster
 from console.group_lags import lag_of
 from console.reading.ages import group_ages_ms
+
+Leaders = Mapping[TopicPartition, int]
+"""The leader of each partition, -1 without one."""
 
 _MAX_AGED_PARTITIONS: Final = 30
 _MAX_MEASURED_PARTITIONS: Final = 2_000
@@ -41,22 +44,16 @@ class FlowMeter:
         self._ends: Mapping[TopicPartition, int] = {}
         self._at = 0.0
 
-    async def look(self) -> Flow:
+    async def look(self, leaders_of: Leaders) -> Flow:
         """Return what flows. Raise KafkaError, ConnectionFailed."""
         positions = await self._cluster.positions()
         return Flow(
             {group_id: lag_of(each) for group_id, each in positions.items()},
             await group_ages_ms(self._cluster.client, positions, _MAX_AGED_PARTITIONS),
-            await self._written(),
+            await self._written({each: at for each, at in leaders_of.items() if at >= 0}),
         )
 
-    async def _written(self) -> dict[int, int]:
-        led = {
-            TopicPartition(topic.name, each.partition): each.leader_id
-            for topic in await self._cluster.fresh(topics.list_topics)
-            for each in topic.partitions
-            if each.leader_id >= 0
-        }
+    async def _written(self, led: Leaders) -> dict[int, int]:
         if len(led) > _MAX_MEASURED_PARTITIONS:
             return {}
         found = await self._cluster.admin.run(leaders.list_offsets, list(led), leaders.LATEST)
@@ -70,7 +67,7 @@ class FlowMeter:
 def rates(
     before: Mapping[TopicPartition, int],
     after: Mapping[TopicPartition, int],
-    led: Mapping[TopicPartition, int],
+    led: Leaders,
     seconds: float,
 ) -> dict[int, int]:
     """Return the records a second by leader; those that nobody saw before are left out."""

@@ -10,10 +10,11 @@ from common.kafka.client.cluster import KafkaClient
 from common.kafka.client.exchange import ConnectionFailed
 from common.kafka.errors import KafkaError
 from common.kafka.protocol.messages.metadata import MetadataResponse
+from common.kafka.topics import TopicPartition
 from common.process.clock import now_seconds, timestamp_ms
 from common.process.tasks import spawn
 from console.watching.changes import changes
-from console.watching.flows import Flow
+from console.watching.flows import Flow, Leaders
 from console.watching.pictures import PartitionPicture, Picture
 
 _QUICK_MS, _PATIENT_MS = 1_500, 10_000
@@ -27,7 +28,7 @@ _FLOW_SECONDS: Final = 2.0
 _QUEUE: Final = 50
 _MAX_REMEMBERED: Final = 100
 
-Flows = Callable[[], Awaitable[Flow]]
+Flows = Callable[[Leaders], Awaitable[Flow]]
 Parts = Callable[[], dict[str, str]]
 
 
@@ -43,6 +44,7 @@ class ClusterWatch:
         self._queues: set[asyncio.Queue[str]] = set()
         self._task: asyncio.Task[None] | None = None
         self._picture: Picture | None = None
+        self._is_seen = asyncio.Event()
         self._flow = Flow()
         self._happened: deque[dict[str, Any]] = deque(maxlen=_MAX_REMEMBERED)
 
@@ -86,16 +88,22 @@ class ClusterWatch:
             await asyncio.sleep(_pause(_SECONDS, taken))
 
     async def _follow_flow(self) -> None:
+        await self._is_seen.wait()
         while True:
             begun = now_seconds()
             try:
-                self._flow = await self._ask_flow()
+                self._flow = await self._ask_flow(self._leaders())
             except (KafkaError, ConnectionFailed):
                 self._flow = Flow()  # Coordinators are away: the pictures show no lag.
             await asyncio.sleep(_pause(_FLOW_SECONDS, now_seconds() - begun))
 
+    def _leaders(self) -> Leaders:
+        seen = self._picture.partitions if self._picture is not None else {}
+        return {TopicPartition(*name): each.leader for name, each in seen.items()}
+
     def _see(self, picture: Picture) -> None:
         before, self._picture = self._picture, picture
+        self._is_seen.set()
         sentences = [] if before is None else changes(before, picture)
         happened = [{"at": str(timestamp_ms()), "sentence": each} for each in sentences]
         self._happened.extend(happened)
@@ -119,6 +127,7 @@ class ClusterWatch:
         """End the loop; the next who watches begins it again."""
         task, self._task = self._task, None
         self._picture = None
+        self._is_seen.clear()
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -88,6 +88,23 @@ def topic_facts(
     )
 
 
+def worth_a_look(described: Collection[TopicDescription]) -> list[TopicDescription]:
+    """Return all of a few topics; of many, those with a partition that is out of order.
+
+    Of a partition in order nothing would be said, but that its topic's min.insync.replicas is
+    above its replicas: of many topics that is left to a question about one.
+    """
+    if len(described) <= TOPICS_AT_ONCE:
+        return list(described)
+    return [one for one in described if not all(map(is_in_order, one.partitions))]
+
+
+def is_in_order(partition: PartitionDescription) -> bool:
+    """Tell whether the preferred replica leads, and all are in sync: then none is added either."""
+    is_preferred = partition.replicas[:1] == [partition.leader_id]
+    return is_preferred and set(partition.isr) >= set(partition.replicas)
+
+
 def plain_topics(questions: Questions, described: Collection[TopicDescription]) -> dict[str, Topic]:
     """Return topics with their moves, and without what only the leaders know.
 
@@ -144,6 +161,8 @@ def _partition(
 
 
 def _with_moves(questions: Questions, partitions: list[Partition]) -> list[Partition]:
+    if not partitions:
+        return []
     moves: Mapping[TopicPartition, Reassignment] = questions.ask(
         "the reassignments", list_reassignments, {}
     )

@@ -1,13 +1,18 @@
 """Every cause holds in the facts it is about, not in facts like them, and says a sentence."""
 
+from collections import Counter
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.kafka.admin.topics import PartitionDescription, TopicDescription
 from common.kafka.topics import TopicPartition
+from explain.asking.topics import TOPICS_AT_ONCE, is_in_order, worth_a_look
 from explain.causes.cause import Severity, findings
 from explain.explanations import SAME, TABLES, about_cluster, explanation
+from explain.facts import PartitionCase
 from tests.explain.cases import (
     BEHIND,
     P0,
@@ -139,6 +144,31 @@ def test_names_of_strangers_are_escaped() -> None:
     assert "There is no group a\\x1b[2J\\nbxxx" in found.sentence
     assert "\n" not in found.sentence
     assert "..." in found.sentence
+
+
+def test_of_a_partition_in_order_nothing_is_said() -> None:
+    """So the explanation of a cluster may leave it out; what is not in order is looked at."""
+    places = [*permutations((1, 2, 3), 2), (1, 2, 3)]
+    said = Counter[bool]()
+    for leader, replicas, isr, down in product((-1, 1, 2), places, places, ((), (1,), (2, 3))):
+        one = partition(leader_id=leader, replicas=replicas, isr=isr, min_isr=None, earliest=None)
+        found = findings(TABLES["A partition"], PartitionCase(cluster(*down), topic(one), one))
+        is_left_out = is_in_order(
+            PartitionDescription(0, leader, list(replicas), list(isr), None, None)
+        )
+        assert not (is_left_out and found), found
+        said[is_left_out] += bool(found) or is_left_out
+    assert min(said.values()) > 10
+
+
+def test_of_many_topics_those_with_a_partition_out_of_order_are_worth_a_look() -> None:
+    well, behind = (PartitionDescription(0, 1, [1, 2], isr, None, None) for isr in ([2, 1], [1]))
+    topics = [
+        TopicDescription(f"t-{number}", b"", False, [well]) for number in range(TOPICS_AT_ONCE)
+    ]
+    assert worth_a_look(topics) == topics
+    odd = TopicDescription("odd", b"", False, [well, behind])
+    assert worth_a_look([*topics, odd]) == [odd]
 
 
 def test_many_findings_of_a_cause_are_shortened() -> None:

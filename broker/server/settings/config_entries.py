@@ -4,7 +4,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS and GROUP are the numbers in reques
 resources that have settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from broker.config.broker_config import BrokerConfig
@@ -69,11 +69,16 @@ class DescribedConfig:
     synonyms: list[DescribedSynonym] = field(default_factory=list)
 
 
-def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return every public topic setting: its own value, else the broker's, else the default."""
+def describe_topic(
+    config: BrokerConfig, own: Mapping[str, str], wanted: Collection[str] = ()
+) -> list[DescribedConfig]:
+    """Return topic settings: a topic's own value, else the broker's, else the default.
+
+    They are all that are public, or the `wanted` ones of them.
+    """
     described = []
     for setting in TOPIC_SETTINGS.values():
-        if setting.is_internal:
+        if setting.is_internal or (wanted and setting.name not in wanted):
             continue
         default = format_value(setting.default)
         inherited = format_value(getattr(config.log, setting.field_name))

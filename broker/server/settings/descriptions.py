@@ -94,19 +94,21 @@ class SettingsDescriptions:
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
+        wanted = set(resource.configuration_keys or ())  # none named: all
         try:
-            described = self._describe(resource)
+            described = self._describe(resource, wanted)
         except KafkaError as error:
             result.error_code = error.code
             result.error_message = error.message
             return result
-        wanted = set(resource.configuration_keys or ())  # none named: all
         result.configs = [
             _config(config, request) for config in described if not wanted or config.name in wanted
         ]
         return result
 
-    def _describe(self, resource: DescribeConfigsResource) -> list[DescribedConfig]:
+    def _describe(
+        self, resource: DescribeConfigsResource, wanted: set[str]
+    ) -> list[DescribedConfig]:
         name = resource.resource_name
         configs = self._metadata.image.configs
         match resource.resource_type:
@@ -114,7 +116,7 @@ class SettingsDescriptions:
                 validate_topic_name(name)
                 self._metadata.image.topics.named(name)
                 own = configs.settings_of(TOPIC, name)
-                return describe_topic(self._settings.current, own)
+                return describe_topic(self._settings.current, own, wanted)
             case config_entries.BROKER:
                 for_all = configs.settings_of(BROKER, "")
                 if name == "":

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from broker.config.broker_config import BrokerConfig
+from broker.server.settings.config_entries import describe_topic
 from common.kafka.protocol.framing import encode_request
 from common.kafka.protocol.message import Message
 from common.kafka.protocol.messages import describe_configs, incremental_alter_configs
 from common.kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.fuzz.in_process import InProcessNode, answer_to, in_process_node
+from tests.fuzz.in_process import InProcessNode, answer_to, combined_settings, in_process_node
 from tests.fuzz.valid_requests import BROKER
 
 BROKER_RESOURCE = 4
@@ -88,3 +90,12 @@ def test_what_does_nothing_is_shown_and_the_log_says_so_once(
     config = described(node, "remote.log.reader.threads")
     assert (config.value, config.read_only) == ("3", False)
     assert described(node, "log.retention.hours").read_only
+
+
+def test_settings_of_a_topic_that_are_named_are_those_of_the_whole_list() -> None:
+    own = {"retention.ms": "7", "min.insync.replicas": "2"}
+    wanted = {"retention.ms", "segment.bytes", "unknown"}
+    config = BrokerConfig.from_settings(combined_settings())
+    whole, named = describe_topic(config, own), describe_topic(config, own, wanted)
+    assert named == [one for one in whole if one.name in wanted]
+    assert [one.name for one in named] == ["retention.ms", "segment.bytes"]
