@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,17 @@ def files_of(folder: str) -> list[Path]:
 
 def documents() -> list[Path]:
     """Return every document of the project."""
-    skipped = {".venv", ".git", "build", ".hypothesis", "node_modules"}
-    found = (path for path in ROOT.rglob("*.md") if not skipped & set(path.relative_to(ROOT).parts))
-    return sorted(found)
+    return sorted(path for path in texts() if path.suffix == ".md")
+
+
+def texts() -> Iterator[Path]:
+    """Give what may be committed; what is skipped is large, and not looked into."""
+    suffixes = {".py", ".md", ".toml", ".txt", ".yml", ".sh", ".json", ".cfg"}
+    skipped = {".venv", ".git", "build", ".hypothesis", ".mypy_cache", "node_modules"}
+    for folder, inner, names in os.walk(ROOT):
+        inner[:] = sorted(set(inner) - skipped)
+        paths = (Path(folder, name) for name in sorted(set(names) - skipped))
+        yield from (path for path in paths if path.suffix in suffixes)
 
 
 def name_of(path: Path) -> str:
@@ -134,16 +143,6 @@ def test_tasks_start_in_a_task_group_or_in_one_place() -> None:
     assert found == {"common/process/tasks.py", *own}
 
 
-def texts() -> Iterator[Path]:
-    """Give what may be committed; what is skipped is large, and not looked into."""
-    suffixes = {".py", ".md", ".toml", ".txt", ".yml", ".sh", ".json", ".cfg"}
-    skipped = {".venv", ".git", "build", ".hypothesis", ".mypy_cache", "node_modules"}
-    for folder, inner, names in os.walk(ROOT):
-        inner[:] = sorted(set(inner) - skipped)
-        paths = (Path(folder, name) for name in sorted(set(names) - skipped))
-        yield from (path for path in paths if path.suffix in suffixes)
-
-
 def test_no_committed_text_names_this_machine_or_a_registry() -> None:
     forbidden = ("/" + "root/", "/" + "work/", "pypi" + ".org", "files.python" + "hosted")
     found = []
@@ -151,3 +150,48 @@ def test_no_committed_text_names_this_machine_or_a_registry() -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         found += [f"{name_of(path)}: {word}" for word in forbidden if word in text]
     assert found == []
+
+
+IMPORT = re.compile(r"^ *from ([\w.]+) import (?:\(([^)]+)\)|([\w, ]+))", re.MULTILINE)
+
+
+def imported(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that a file imports from our own modules, with the module."""
+    for module, in_brackets, in_line in IMPORT.findall(text):
+        if module.partition(".")[0] in {*FOLDERS, "tests"}:
+            for name in re.sub(r"#.*", "", in_brackets or in_line).split(","):
+                if words := name.split():
+                    yield module, words[0]
+
+
+@cache
+def has(module: str, name: str) -> bool:
+    """Tell whether a module has a name: a line begins with it, or it is imported, soon or late."""
+    place = ROOT.joinpath(*module.split("."))
+    if place.is_dir() and ((place / name).is_dir() or (place / f"{name}.py").exists()):
+        return True
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    text = file.read_text(encoding="utf-8")
+    is_said = re.search(
+        rf'^(?:(?:async )?def |class |[\w, ]+, )?{name}\b|"{name}"', text, re.MULTILINE
+    )
+    imports = (*IMPORT.findall(text), *re.findall(r"^ *(import) (.*)()", text, re.MULTILINE))
+    return bool(is_said) or any(re.search(rf"\b{name}\b", " ".join(each)) for each in imports)
+
+
+@pytest.mark.parametrize("name", ["Iterator", "re", "ROOT", "has", "test_tidy"])
+def test_a_name_that_is_there_is_found(name: str) -> None:
+    assert has("tests" if name == "test_tidy" else __name__, name)
+    assert not has(__name__, f"{name}_of_nobody")
+
+
+def test_what_tests_import_is_there() -> None:
+    """The types of tests are not checked, and a name that has moved fails only where it is used."""
+    found = {
+        (name_of(path), module, name)
+        for folder in ("tests", "bench")
+        for path in files_of(folder)
+        for module, name in imported(path.read_text(encoding="utf-8"))
+        if not has(module, name)
+    }
+    assert found == set()

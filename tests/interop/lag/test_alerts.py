@@ -22,12 +22,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.testing import LocalCluster
 from tests.connect.worker.test_raising_plugins import PLUGINS, config
-from tests.interop.lag.test_lag import EXPORTER, commit, is_ready, served
+from tests.interop.lag.test_lag import EXPORTER, is_ready, served
 from tests.interop.log.test_failed_directory import ClusterOfTwoDisks
 from tests.interop.programs.test_public_dashboards import ACTIVE_CONTROLLER, BROKERS, QUORUM
 from tests.lib.connect_worker import ConnectWorker
 from tests.lib.prometheus import program
 from tests.lib.replicated_load import Load
+from tests.lib.stock_clients import commit_offsets
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -167,7 +168,8 @@ def test_dashboards_have_data_and_alerts_fire_for_what_happens(
         with Load(cluster, "orders") as load:
             load.goes_on()
             nothing_fires_and_dashboards_have_data(server)
-            commit(cluster, "late", 0)
+            servers = {"bootstrap.servers": cluster.bootstrap_servers}
+            commit_offsets(servers, "late", {("orders", 0): 0})
             server.wait_for("GroupStopped", "GroupFarBehind")
             for name, where in (("never", "connector start"), ("breaks", "poll")):
                 worker.call("PUT", f"/connectors/{name}/config", config("RaisingSource", where))
