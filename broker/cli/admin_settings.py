@@ -10,14 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from broker.cli.waiting import TerminalWatch
-from broker.config.broker_config import BrokerConfig
-from broker.config.security_config import ClientSecurity, read_client_security
 from broker.config.sources import invalid
-from broker.server.clock import random_uuid
-from broker.server.login.logins import login_of
-from broker.server.login.tls_contexts import make_client_context
-from common.credentials.connecting import Security
-from common.credentials.sasl_client import Begun
+from common.credentials.connecting import OPEN, Security
 from common.kafka.admin.settings import AdminSettings
 from common.kafka.client.exchange import parse_addresses
 from common.process import properties as properties_file
@@ -55,29 +49,19 @@ def admin_settings(
         retry_backoff_max_ms=_number(
             properties, "retry.backoff.max.ms", defaults.retry_backoff_max_ms
         ),
-        security=_security(_client_security(properties, of_controllers=bool(controllers))),
+        security=_security(properties, of_controllers=bool(controllers)),
         watch=TerminalWatch(),
     )
 
 
-def _client_security(properties: Mapping[str, str], *, of_controllers: bool) -> ClientSecurity:
-    """Return how to connect; by the file of a node as that node connects to other nodes."""
-    if "process.roles" not in properties or "security.protocol" in properties:
-        return read_client_security(properties)
-    node = BrokerConfig.from_settings(properties).security
-    return node.to_controllers if of_controllers or not node.inter_broker else node.to_brokers
+def _security(properties: Mapping[str, str], *, of_controllers: bool) -> Security:
+    """Return how to connect. Without these two properties a connection is open."""
+    if "security.protocol" not in properties and "process.roles" not in properties:
+        return OPEN
+    # Imported here: it is two thirds of the start of a short tool.
+    from broker.cli.client_security import client_security
 
-
-def _security(read: ClientSecurity) -> Security:
-    tls = make_client_context(read) if read.protocol.uses_tls else None
-    if not read.protocol.uses_sasl:
-        return Security(tls)
-
-    def begin(host: str) -> Begun:
-        client = login_of(read, random_uuid().hex, host)
-        return Begun(client, client.first())
-
-    return Security(tls, read.mechanism, begin, waits=read.asks_others)
+    return client_security(properties, of_controllers=of_controllers)
 
 
 def read_properties(path: str) -> dict[str, str]:

@@ -4,12 +4,14 @@ Everything else takes `now_ms` (monotonic), `timestamp_ms` (wall time) or a `ran
 argument, so that the simulator can supply its own.
 """
 
-import asyncio
 import random
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 Random = random.Random
 
@@ -57,7 +59,14 @@ class SystemClock:
 
     def call_later(self, delay_ms: float, callback: Callable[..., None], *arguments: Any) -> Timer:
         """Set a timer of the running loop."""
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, callback, *arguments)
+        return _running_loop().call_later(delay_ms / 1000, callback, *arguments)
+
+
+def _running_loop() -> "asyncio.AbstractEventLoop":
+    # Imported here: a short tool reads the clock, and has no loop.
+    import asyncio
+
+    return asyncio.get_running_loop()
 
 
 MAX_AHEAD_MS = 100 * 366 * 24 * 3_600_000
@@ -140,7 +149,7 @@ class _MovableTimer:
         """Be due after this real time, and not at the time before."""
         if self._handle is not None:
             self._handle.cancel()
-        loop = asyncio.get_running_loop()
+        loop = _running_loop()
         # The loop calls in the order of these calls; of timers with one time it knows no order.
         self._handle = (
             loop.call_soon(self._call)
@@ -155,7 +164,7 @@ class _MovableTimer:
             self._callback(*self._arguments)
         except Exception as error:  # noqa: BLE001 - the loop has the same edge
             context = {"message": f"a timer failed: {self._callback}", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
+            _running_loop().call_exception_handler(context)
 
     def _call(self) -> None:
         self._timers.pop(self, None)

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from common.process.command_parser import suggestion
@@ -221,6 +220,9 @@ def _completion(arguments: list[str]) -> int:
 
 
 def _version() -> str:
+    # Imported here: only this command needs it.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("millstream")
     except PackageNotFoundError:
