@@ -3,25 +3,11 @@
 A lab is a page that is read and done; a walk runs by itself and shows what a cluster does.
 """
 
-import argparse
-import logging
-
 from rich.console import Console
 
 from common.process.command_parser import CommandParser, add_command
-from demo.labs.failover import Failover
-from demo.labs.mirror import (
-    MirrorBothWays,
-    MirrorFailover,
-    MirrorHubAndSpoke,
-    MirrorMigration,
-    MirrorWalk,
-)
 from demo.labs.pages import Page
-from demo.labs.steps import StepFailedError, Steps
 from demo.labs.walkthrough import Walkthrough, labs, standing
-from demo.labs.work_queue import WorkQueue
-from millstream.testing import BrokerFailedError
 
 REPLICATION_FACTOR = 3
 INTERRUPTED = 130
@@ -44,20 +30,10 @@ def main(arguments: list[str]) -> int:
     options = _parser(pages).parse_args(arguments)
     if options.walk in pages:
         return _do_lab(options.walk, pages[options.walk])
-    # The client's log messages about a dead broker would appear between the steps.
-    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
-    logging.getLogger("aiokafka").propagate = False
-    console = Console(highlight=False)
-    steps = Steps(console, options.patience_seconds)
-    try:
-        _walk(options, steps).walk()
-    except (StepFailedError, BrokerFailedError) as error:
-        console.print(f"[red]The step failed:[/] {error}", soft_wrap=True)
-        return 1
-    except KeyboardInterrupt:
-        console.print("stopped")
-        return INTERRUPTED
-    return 0
+    # Imported here: the walks take two thirds of the start of a lab.
+    from demo.labs.walks import run_walk
+
+    return run_walk(options)
 
 
 def _list(pages: dict[str, Page], console: Console) -> None:
@@ -118,19 +94,3 @@ def _parser(pages: dict[str, Page]) -> CommandParser:
         help="the Kafka from which topic `orders` is moved; default: a new cluster",
     )
     return parser
-
-
-def _walk(options: argparse.Namespace, steps: Steps) -> Failover | MirrorWalk | WorkQueue:
-    match options.walk:
-        case "work-queue":
-            return WorkQueue(steps)
-        case "mirror-failover":
-            return MirrorFailover(steps)
-        case "mirror-both-ways":
-            return MirrorBothWays(steps)
-        case "mirror-hub-and-spoke":
-            return MirrorHubAndSpoke(steps)
-        case "mirror-migration":
-            return MirrorMigration(steps, options.source)
-        case _:
-            return Failover(steps, options.partitions, options.replication_factor)
