@@ -9,6 +9,7 @@ it ends.
     pages             a lab as a page of Markdown: read, and held against what commands print
     shell             the bash that runs the commands of a page
     walkthrough       a lab in the terminal, and how far its reader has come
+    walks             a walk by its name
     steps             a step: its title, its condition, its duration
     traffic           continuous traffic: records for every partition, produced and consumed
     programs          the programs that a walk starts

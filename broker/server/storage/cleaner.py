@@ -72,6 +72,10 @@ class Cleaner:
         if self._threads is not None:
             self._threads.shutdown(wait=False)
             self._threads = None
+        if self._timer is not None:
+            # The pause under way is as long as the old settings say.
+            self._timer.cancel()
+            self._timer = self._clock.call_later(config.backoff_ms, self._look)
 
     def stop(self) -> None:
         """Stop: rounds under way are cancelled, and their logs do not change."""
