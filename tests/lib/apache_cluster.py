@@ -1,4 +1,4 @@
-"""Three nodes of Apache Kafka, all brokers, of which the first is the controller too."""
+"""Three nodes of Apache Kafka, all of them brokers and voters of the quorum."""
 
 import os
 import shutil
@@ -25,8 +25,9 @@ class ApacheCluster:
     def __init__(self, libs: str, folder: Path, **settings: str) -> None:
         """Names of settings have underscores for dots."""
         self._libs, self._folder = libs, folder
-        ports = list(islice(free_ports(), len(NODE_IDS) + 1))
-        self._controller_port, self._ports = ports[0], dict(zip(NODE_IDS, ports[1:], strict=True))
+        ports = list(islice(free_ports(), 2 * len(NODE_IDS)))
+        self._ports = dict(zip(NODE_IDS, ports[: len(NODE_IDS)], strict=True))
+        self._voters = dict(zip(NODE_IDS, ports[len(NODE_IDS) :], strict=True))
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -34,7 +35,7 @@ class ApacheCluster:
         for node_id in NODE_IDS:
             self._prepare(node_id)
         try:
-            self.start(*NODE_IDS)
+            self._start()
         except BaseException:
             self._end()
             raise
@@ -49,26 +50,28 @@ class ApacheCluster:
         self._end()
 
     def _end(self) -> None:
-        for node_id in list(self._running):
-            self.kill(node_id)
+        for process in self._running.values():
+            process.kill()
+            process.wait()
 
-    @property
-    def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
+    def address(self, node_id: int) -> str:
+        return f"127.0.0.1:{self._ports[node_id]}"
 
-    def start(self, *node_ids: int) -> None:
-        """Start nodes at the same time; return when all take connections."""
-        for node_id in node_ids:
+    def _start(self) -> None:
+        """Start all nodes at the same time; return when they take connections."""
+        for node_id in NODE_IDS:
             command = [*java(self._libs, "-Xmx384m"), "kafka.Kafka", str(self._file(node_id))]
             with (self._folder / f"{node_id}.log").open("ab") as output:
                 self._running[node_id] = subprocess.Popen(command, stdout=output, stderr=output)
-        for node_id in node_ids:
-            wait_for_port(self._ports[node_id], self._running[node_id], _START_SECONDS)
+        for node_id, process in self._running.items():
+            wait_for_port(self._ports[node_id], process, _START_SECONDS)
 
-    def kill(self, node_id: int) -> None:
-        process = self._running.pop(node_id)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+    def pause(self, node_id: int) -> None:
+        """Freeze a node, which is soon as good as dead: to go on takes it less than a start."""
+        self._running[node_id].send_signal(signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        self._running[node_id].send_signal(signal.SIGCONT)
 
     def _file(self, node_id: int) -> Path:
         return self._folder / f"{node_id}.properties"
@@ -83,16 +86,15 @@ class ApacheCluster:
         told = dict(line.split("=", 1) for line in lines if not line.startswith("#")) | own
         (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in told.items()))
         listeners = f"PLAINTEXT://127.0.0.1:{self._ports[node_id]}"
-        controller = node_id == NODE_IDS[0]
+        voters = [f"{each}@127.0.0.1:{port}" for each, port in self._voters.items()]
         settings = {
-            "process.roles": "broker,controller" if controller else "broker",
+            "process.roles": "broker,controller",
             "node.id": str(node_id),
-            "listeners": listeners
-            + (f",CONTROLLER://127.0.0.1:{self._controller_port}" if controller else ""),
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._voters[node_id]}",
             "advertised.listeners": listeners,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "controller.quorum.voters": f"{NODE_IDS[0]}@127.0.0.1:{self._controller_port}",
+            "controller.quorum.voters": ",".join(voters),
             "log.dirs": str(data),
             "group.initial.rebalance.delay.ms": "0",
             **self._settings,
