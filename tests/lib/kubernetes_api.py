@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from ssl import create_default_context
+from typing import Any
 
 import yaml
 
@@ -42,9 +43,11 @@ def manifest(overlay: str) -> str | None:
 
 
 class ApiServer:
-    """What tests ask the server: changes of it are only tried."""
+    """What tests ask the server: changes of it are only tried, but for those of `create`."""
 
     def __init__(self, url: str, certificate: Path) -> None:
+        self.url = url
+        self.certificate = certificate
         self._options = [
             *("--server", url, "--token", _TOKEN),
             *("--certificate-authority", str(certificate)),
@@ -52,29 +55,44 @@ class ApiServer:
 
     def create(self, document: dict[str, object]) -> None:
         """Create an object that others need; raise AssertionError."""
-        refused = self._kubectl("create", "--filename=-", document=yaml.safe_dump(document))
-        assert not refused, refused
+        done = self._kubectl("create", "--filename=-", document=yaml.safe_dump(document))
+        assert not done.returncode, done.stderr
 
     def refusal(self, manifest: str) -> str:
         """Return what the server says against the objects of a manifest; empty if it takes all.
 
         Unknown and double fields count, and so do warnings.
         """
-        return self._kubectl(
+        done = self._kubectl(
             *("apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors"),
             "--filename=-",
             document=manifest,
         )
+        return done.stderr if done.returncode else ""
 
-    def _kubectl(self, *arguments: str, document: str) -> str:
-        done = subprocess.run(
+    def token_of(self, account: str, namespace: str) -> str:
+        """Return a token that proves to be a service account."""
+        return self._said("create", "token", account, f"--namespace={namespace}").strip()
+
+    def pods(self, labels: str, namespace: str) -> list[dict[str, Any]]:
+        """Return the pods with these labels."""
+        asked = ("get", "pods", f"--selector={labels}", f"--namespace={namespace}", "--output=json")
+        found: list[dict[str, Any]] = json.loads(self._said(*asked))["items"]
+        return found
+
+    def _said(self, *arguments: str) -> str:
+        done = self._kubectl(*arguments)
+        assert not done.returncode, done.stderr
+        return done.stdout
+
+    def _kubectl(self, *arguments: str, document: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             ["kubectl", *self._options, *arguments],
             input=document,
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.stderr if done.returncode else ""
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A real Prometheus scrapes a real cluster: dashboards have data, alerts fire for what happens.
 
 The waits of the rules are cut to two seconds, and `GroupFarBehind` counts from ten seconds on.
-`BrokerBusy` alone has no cause here: it takes ten minutes at a broker's limit.
+`BrokerBusy` alone has no cause here: for that a broker needs a processor of its own, and it is one
+of many processes that share two. So tests/deploy/test_monitoring.py fires it, by series.
 """
 
 import json
