@@ -20,6 +20,7 @@ from millstream.cli.commands import TOOLS
 from millstream.processes.cluster_layout import free_ports
 from millstream.testing import LocalBroker
 from tests.interop.programs.test_installed import ROOT, Installation, link, link_requirements
+from tests.lib.quick_spark import quick_spark
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -90,7 +91,7 @@ class Walk:
         self._broker = broker
         (self._port,) = islice(free_ports(), 1)
 
-    def type(self, script: str, *commands: str) -> str:
+    def type(self, script: str, *commands: str, **variables: str) -> str:
         """Run a script of bash that holds these commands of a page; gives what it printed."""
         self.typed += commands
         script = script.replace("localhost:9092", self._broker.bootstrap_servers)
@@ -101,7 +102,9 @@ class Walk:
             "\nfile.allowed", f"\nlisteners=http://127.0.0.1:{self._port}\nfile.allowed"
         )
         (self.folder / "typed.sh").write_text(script)
-        done = self._installation.run("bash", "-euo", "pipefail", "typed.sh", folder=self.folder)
+        done = self._installation.run(
+            "bash", "-euo", "pipefail", "typed.sh", folder=self.folder, **variables
+        )
         assert done.returncode == 0, (script, done.stdout, done.stderr)
         return done.stdout
 
@@ -164,8 +167,10 @@ def test_the_line_that_installs_is_typed_in_a_clone(tmp_path: Path) -> None:
     link(distribution("hatchling"), site_packages)
     kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
     path = os.pathsep.join([str(tmp_path / "empty" / "bin"), kept["PATH"]])
-    # The second means: builds with the hatchling that is there, not with one from an index.
-    kept |= {"PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    # The two with "0" mean: builds with the hatchling that is there, not with one from an index,
+    # and compiles no file that is not imported.
+    kept |= {"PATH": path, "PIP_NO_INDEX": "1"}
+    kept |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_COMPILE": "0"}
     for words, folder in (
         (line.split(), tmp_path / "clone"),
         (["millstream", "--version"], tmp_path),
@@ -227,7 +232,7 @@ def test_the_page_of_the_session(walk: Walk, broker: LocalBroker) -> None:
     (walk.folder / "theirs.py").write_text(program)
     text = (ROOT / page).read_text()
     (variable,) = re.findall(r"^export (MILLSTREAM_SPARK_CONF='.*')$", text, re.MULTILINE)
-    walk.type(f"{variable} python theirs.py")
+    walk.type(f"{variable} python theirs.py", **quick_spark())
 
 
 def test_the_first_page(walk: Walk, broker: LocalBroker) -> None:
