@@ -23,7 +23,7 @@ from demo.labs.shell import Shell, ShellError
 from millstream.launch import user_folder
 
 _COMMAND_SECONDS: Final = 300.0
-_EVENTUALLY_SECONDS: Final = 60.0
+_EVENTUALLY_SECONDS: Final = 180.0
 _PAUSE_SECONDS: Final = 0.3
 _DONE: Final = "done"
 _STEP_FILE: Final = ".step"
