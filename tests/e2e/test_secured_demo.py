@@ -173,7 +173,8 @@ def test_only_the_administrator_uses_the_console(demo: Demo) -> None:
                 assert kinds == {"avro"}, "the registry lets the console in"
                 return int(answer.status)
         except HTTPError as refused:
-            return refused.code
+            with refused:
+                return refused.code
 
     assert status("admin") == 200
     assert status("fraud") == 401
