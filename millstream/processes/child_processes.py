@@ -25,7 +25,7 @@ from millstream.processes.forked_process import (
     ForkServer,
 )
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 _STOP_SECONDS = 10.0
 _TAIL_LINES = 20
 _MAX_REVIVALS = 5
