@@ -141,6 +141,8 @@ class ForkServer:
         """Return the socket of the server. A forked process has its own server."""
         is_there = self._server is not None and self._server.poll() is None
         if self._jobs is None or not is_there or self._owner != os.getpid():
+            if self._jobs is not None:
+                self._jobs.close()  # Of a server that has ended, or of the process forked from.
             self._jobs, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._server = subprocess.Popen(

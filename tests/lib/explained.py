@@ -19,7 +19,13 @@ from common.kafka.acls import ResourceType as Protected
 from common.kafka.admin.acls import create_acls, describe_acls
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.configs import Resource, ResourceType, alter
-from common.kafka.admin.leaders import delete_records, successes
+from common.kafka.admin.leaders import (
+    LATEST,
+    ListedOffset,
+    delete_records,
+    list_offsets,
+    successes,
+)
 from common.kafka.admin.quotas import alter_quotas, describe_quotas
 from common.kafka.admin.topics import create_topic, delete_topics, find_topics
 from common.kafka.topics import TopicPartition
@@ -51,13 +57,23 @@ class Explained:
         self.access: KafkaAccess = kafka_access(bootstrap, command_config)
 
     def create(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Create a topic; underscores in the settings' names are dots."""
+        """Create a topic; underscores in the settings' names are dots.
+
+        Return when the leader of each partition answers: it may hear of it later than others.
+        """
         config = {name.replace("_", "."): value for name, value in settings.items()}
         with admin_client(self.access) as client:
             create_topic(client, topic, partition_count=partitions, configs=config)
             until(
                 lambda: (
                     [len(each.partitions) for each in find_topics(client, [topic])] == [partitions]
+                )
+            )
+            places = [TopicPartition(topic, number) for number in range(partitions)]
+            until(
+                lambda: all(
+                    isinstance(each, ListedOffset)
+                    for each in list_offsets(client, places, LATEST).values()
                 )
             )
 

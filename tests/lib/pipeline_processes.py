@@ -159,7 +159,11 @@ class Pipeline:
         """Start every service, each with what it keeps in the pipeline's folder."""
         search = str(next(free_ports()))
         own = {
-            "orders": ("--search-url", f"http://127.0.0.1:{search}"),
+            # A machine that does much else holds up an acknowledgement for seconds.
+            "orders": (
+                *("--search-url", f"http://127.0.0.1:{search}"),
+                *("--produce-timeout-ms", "15000"),
+            ),
             "payments": ("--provider-books", str(self.folder / BOOKS)),
             "email": ("--mailbox", str(self.folder / MAILBOX)),
             "search": ("--index", str(self.folder / INDEX), "--http-port", search),

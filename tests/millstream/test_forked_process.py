@@ -226,10 +226,13 @@ def test_a_server_that_was_killed_is_replaced_and_what_it_had_started_goes_on(
     process = starter.start()
     process.stdout.readline()
     assert starter.server._server is not None
+    jobs = starter.server._jobs
     starter.server._server.kill()
     starter.server._server.wait()
     assert end(process) == LOST_STATUS
     assert end(starter.start()) == 7
+    assert jobs is not None
+    assert jobs.fileno() == -1  # The socket to the server that has ended is closed.
 
 
 def test_a_program_loaded_ahead_runs_anew_without_a_warning(starter: Starter) -> None:
