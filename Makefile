@@ -15,9 +15,10 @@ SEED ?= 1
 BASE ?= main
 # The pipeline's chaos places its 5,000 orders in three minutes.
 MINUTES ?= $(if $(PIPELINE),3,10)
-# Processes in which tests run side by side. With more of them on two slow processors those tests fail
-# whose limits are not ours: Spark gives a Python worker ten seconds to start.
-WORKERS ?= 4
+# Processes in which tests run side by side, and one more for those that only compute. With more of
+# them on two slow processors those tests fail whose limits are not ours: Spark gives a Python worker
+# ten seconds to start.
+WORKERS ?= 3
 PYTEST = $(BIN)/python -m pytest -q -n
 # What tests write is gone when they end: where there is room for it in memory (it is some 200 MB at a
 # time) it is never written to a disk, which takes a twentieth of the run's processor time.
