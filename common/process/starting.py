@@ -3,9 +3,10 @@
 A program that keeps many records for a short time has a garbage collector that runs seldom. Records
 are freed by their reference counts. About ten thousand of them wait for the brokers'
 answers, or lie in a service's store, each of several objects. With Python's thresholds the
-collector visits every one three times before it is freed. That takes a sixth of a mirror's time,
-and a tenth of the orders service's time for an order. Here the collector runs only after many more
-allocations, and never visits objects that were loaded before the work began.
+collector visits every one three times before it is freed. These visits take a sixth of the
+mirror's time. They take a tenth of the time that the orders service needs for an order. Here the
+collector runs only after many more allocations, and never visits objects that were loaded before
+the work began.
 """
 
 import gc

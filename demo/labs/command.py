@@ -6,11 +6,11 @@ A lab is a page that is read and done; a walk runs by itself and shows what a cl
 from rich.console import Console
 
 from common.process.command_parser import CommandParser, add_command
+from common.process.ending import INTERRUPTED
 from demo.labs.pages import Page
 from demo.labs.walkthrough import Walkthrough, labs, standing
 
 REPLICATION_FACTOR = 3
-INTERRUPTED = 130
 WALKS = {
     "failover": "kill a broker under load, and restart it",
     "work-queue": "a share group as a work queue: workers die, one order cannot be packed",

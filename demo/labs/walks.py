@@ -2,10 +2,10 @@
 
 import argparse
 import logging
-from typing import Final
 
 from rich.console import Console
 
+from common.process.ending import INTERRUPTED
 from demo.labs.failover import Failover
 from demo.labs.mirror import (
     MirrorBothWays,
@@ -17,8 +17,6 @@ from demo.labs.mirror import (
 from demo.labs.steps import StepFailedError, Steps
 from demo.labs.work_queue import WorkQueue
 from millstream.testing import BrokerFailedError
-
-_INTERRUPTED: Final = 130
 
 
 def run_walk(options: argparse.Namespace) -> int:
@@ -35,7 +33,7 @@ def run_walk(options: argparse.Namespace) -> int:
         return 1
     except KeyboardInterrupt:
         console.print("stopped")
-        return _INTERRUPTED
+        return INTERRUPTED
     return 0
 
 
