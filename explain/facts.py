@@ -67,6 +67,10 @@ class Cluster:
         """Tell whether a broker is registered and not fenced."""
         return node_id in self.brokers and not self.brokers[node_id].is_fenced
 
+    def is_silent(self, node_id: int) -> bool:
+        """Tell whether a broker did not answer a question of its own."""
+        return node_id in self.brokers and self.brokers[node_id].silence is not None
+
     def silent_since_ms(self, node_id: int) -> int | None:
         """Return when a node last fetched the metadata log."""
         if self.quorum is None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from common.kafka.admin.client import AdminClient, error_of, raise_for
 from common.kafka.admin.group_offsets import committed_offsets_of
 from common.kafka.admin.groups import list_consumer_groups
+from common.kafka.admin.leaders import log_end_offsets, successes
 from common.kafka.admin.replica_logs import fetch_replicas
 from common.kafka.admin.topics import describe_topics
 from common.kafka.errors import ErrorCode, KafkaError
@@ -42,6 +43,8 @@ def record_facts(
     is_removed = earliest is not None and offset < earliest
     if high_watermark is not None and not is_removed:
         end, batch = fetching.around(offset, high_watermark)
+    if end is not None and batch is None:
+        end = max(end, _log_end(questions, partition.name))
     return Record(
         offset=offset,
         end=end,
@@ -62,9 +65,10 @@ class _Fetching:
         self._topic_ids = {partition.name.topic: topic_id}
 
     def around(self, offset: int, high_watermark: int) -> tuple[int | None, Batch | None]:
-        """Return where the log ends, or the high watermark below it, and the batch at an offset.
+        """Return how far the log can be fetched, and the batch at an offset.
 
-        The batch is the first one that ends at the offset or after it.
+        The batch is the first one that ends at the offset or after it. Where one is below the high
+        watermark, the end is the high watermark. Apache Kafka's brokers give nothing above it.
         """
         at = min(offset, high_watermark)
         found = None
@@ -210,6 +214,15 @@ def batches_of(data: PartitionData) -> Iterator[Batch]:
         except UNREADABLE as error:
             found = _batch(head, (), str(error) or repr(error))
         yield found
+
+
+def _log_end(questions: Questions, partition: TopicPartition) -> int:
+    """Return where the leader's log ends; 0 when that is not told."""
+    return questions.ask(
+        f"the end of {partition}",
+        lambda client: successes(log_end_offsets(client, [partition]))[partition],
+        0,
+    )
 
 
 def _commits(questions: Questions, partition: Partition) -> Mapping[str, int] | None:

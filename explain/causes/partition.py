@@ -312,7 +312,7 @@ PARTITION = (
         "{start} on, and no coordinator knows it: it will never end, and readers with "
         "read_committed wait there for ever. Its last record is {age:duration} old.",
         "`millstream transactions abort --topic {topic} --partition {number} "
-        "--start-offset {start}` ends it.",
+        "--start-offset {start}` ends it; readers with read_committed then never get its records.",
     ),
     fact(
         "partition-in-sync",

@@ -109,7 +109,7 @@ PRODUCER = (
         "Producer id {producer} has a transaction open in {partition} from offset {start} on, and "
         "no coordinator knows it: it will never end.",
         "`millstream transactions abort --topic {topic} --partition {number} "
-        "--start-offset {start}` ends it.",
+        "--start-offset {start}` ends it; readers with read_committed then never get its records.",
     ),
     notice(
         "producer-idle",

@@ -45,13 +45,18 @@ def _above_high_watermark(case: RecordCase) -> Iterator[Figures]:
     if end is None or high_watermark is None:
         return
     if high_watermark <= case.record.offset < end:
-        lacking = [each for each, has in case.record.holders.items() if not has]
-        yield {
-            **_place(case),
-            "high_watermark": high_watermark,
-            "lacking": [each for each in lacking if each in case.partition.isr]
-            or case.partition.isr,
-        }
+        yield {**_place(case), "high_watermark": high_watermark, "lacking": _in_sync_without(case)}
+
+
+def _in_sync_without(case: RecordCase) -> list[int]:
+    """Return the followers that the high watermark waits for: all, if none is known to be behind.
+
+    Of brokers that give no record above the high watermark only their silence tells something.
+    """
+    isr = [each for each in case.partition.isr if each != case.partition.leader_id]
+    lacking = [each for each in isr if case.record.holders.get(each) is False]
+    silent = [each for each in isr if case.cluster.is_silent(each)]
+    return lacking or silent or isr
 
 
 def _its_transaction(case: RecordCase) -> OpenTransaction | None:

@@ -1,6 +1,7 @@
 """Every cause holds in the facts it is about, not in facts like them, and says a sentence."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,24 @@ def test_many_findings_of_a_cause_are_shortened() -> None:
     ]
     assert len(down) + more["count"] == 50
     assert len(down) == SAME
+
+
+@pytest.mark.parametrize(
+    ("holders", "silence", "lacking"),
+    [
+        pytest.param({1: True, 2: True, 3: False}, {}, [3], id="a replica that does not have it"),
+        pytest.param({}, {2: "no answer"}, [2], id="a broker that does not answer"),
+        pytest.param({}, {}, [2, 3], id="nothing is known of the followers"),
+    ],
+)
+def test_what_the_high_watermark_waits_for(
+    holders: dict[int, bool], silence: dict[int, str], lacking: list[int]
+) -> None:
+    case = record(9, one=partition(high_watermark=9, last_stable=9), batch=None, holders=holders)
+    brokers = {
+        node_id: replace(each, silence=silence.get(node_id))
+        for node_id, each in case.cluster.brokers.items()
+    }
+    case = case._replace(cluster=replace(case.cluster, brokers=brokers))
+    (found,) = findings(TABLES["A record"], case)
+    assert (found.code, found.figures["lacking"]) == ("record-above-high-watermark", lacking)

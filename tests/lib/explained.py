@@ -77,10 +77,12 @@ class Explained:
                 )
             )
 
-    def alter(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Set settings of a topic."""
+    def alter(
+        self, name: str, settings: Mapping[str, str], kind: ResourceType = ResourceType.TOPIC
+    ) -> None:
+        """Set settings of a topic, or of something else."""
         with admin_client(self.access) as client:
-            alter(client, {Resource(ResourceType.TOPIC, topic): settings})
+            alter(client, {Resource(kind, name): settings})
 
     def delete_topic(self, topic: str) -> None:
         with admin_client(self.access) as client:
@@ -103,13 +105,22 @@ class Explained:
         acks: int = -1,
         **more: Any,
     ) -> None:
-        """Produce records, each in a batch of its own."""
+        """Produce records, each in a batch of its own; each must be delivered."""
         producer = confluent_kafka.Producer(
             {**self.access.librdkafka(), "linger.ms": 0, "log_level": 0, "acks": acks}
         )
+        errors: list[confluent_kafka.KafkaError | None] = []
         for _ in range(count):
-            producer.produce(topic, value, partition=partition, key=key, **more)
+            producer.produce(
+                topic,
+                value,
+                partition=partition,
+                key=key,
+                on_delivery=lambda error, _: errors.append(error),
+                **more,
+            )
             assert producer.flush(GIVE_UP_SECONDS) == 0
+        assert errors == [None] * count
 
     def transactional(self, transactional_id: str, **settings: Any) -> confluent_kafka.Producer:
         """Return an initialized transactional producer."""

@@ -1,4 +1,4 @@
-"""Requests to the leaders of partitions: offsets by time, deletion of records.
+"""Requests to the leaders of partitions: offsets by time, ends of logs, deletion of records.
 
 Every leader gets one request for all its partitions. A partition whose leader has moved, or without
 a leader, is retried until the client's timeout; then the error is the outcome of the partition, as
@@ -24,6 +24,12 @@ from common.kafka.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+)
+from common.kafka.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
 )
 from common.kafka.topics import TopicPartition
 
@@ -180,6 +186,43 @@ def list_offsets_at(
         }
 
     return ask_leaders(client, timestamps, ask)
+
+
+def log_end_offsets(client: AdminClient, partitions: Collection[TopicPartition]) -> Outcomes[int]:
+    """Return where the logs of the leaders end, at or above the high watermarks.
+
+    A client may neither list nor fetch more than the high watermark from Apache Kafka, but it may
+    ask for the end of the newest leader epoch (KIP-320), which is that of the log.
+    """
+    listed = list_offsets(client, partitions, LATEST)
+    newest = {partition: one for partition, one in listed.items() if isinstance(one, ListedOffset)}
+
+    def ask(leader_id: int, led: Sequence[TopicPartition]) -> Outcomes[int]:
+        request = OffsetForLeaderEpochRequest(
+            topics=[
+                OffsetForLeaderTopic(
+                    topic=name,
+                    partitions=[
+                        OffsetForLeaderPartition(
+                            partition=number,
+                            leader_epoch=newest[TopicPartition(name, number)].leader_epoch,
+                        )
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in by_topic(led).items()
+            ],
+        )
+        return {
+            (place := TopicPartition(topic.topic, one.partition)): error_of(one.error_code)
+            if one.error_code
+            else max(one.end_offset, newest[place].offset)
+            for topic in client.ask_once(request, OffsetForLeaderEpochResponse, leader_id).topics
+            for one in topic.partitions
+        }
+
+    failed = {partition: one for partition, one in listed.items() if isinstance(one, KafkaError)}
+    return {**failed, **ask_leaders(client, newest, ask)}
 
 
 def delete_records(
