@@ -6,5 +6,6 @@ kill, the kernel ends all of its programs.
 
 `supervisor` is the process, and `seeding` a separate program that creates the
 seeds and ends. `looking` is another process: it looks into a cluster for `millstream.testing`, with
-`topic_reading`.
+`topic_reading`. `cluster_start` runs the brokers of a server in the foreground; `machine` has their
+settings.
 """

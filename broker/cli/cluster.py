@@ -20,7 +20,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = tool_parser("cluster", "Ask about a cluster, and unregister brokers.")
+    parser = tool_parser(
+        "cluster",
+        "Ask about a cluster, and unregister brokers. `millstream cluster start` runs the brokers "
+        "of a machine with many cores.",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in (
         ("cluster-id", "print the id of the cluster"),

@@ -11,16 +11,12 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from broker.cli.arguments import plain_tool_parser
 from broker.cli.security import is_local
 from broker.config.broker_config import BrokerConfig
 from broker.config.sources import collect_settings
 from common.kafka.errors import KafkaError
-
-if TYPE_CHECKING:
-    from broker.server.quorum.initial_controllers import InitialController
 
 log = logging.getLogger("millstream.start")
 
@@ -48,7 +44,7 @@ def main(arguments: list[str]) -> int:
         if refusal is not None:
             print(f"millstream broker: {refusal}", file=sys.stderr)
             return INVALID_CONFIGURATION
-    return _serve(config, os.environ.get("CLUSTER_ID"), parsed)
+    return _serve(config, parsed)
 
 
 def _unsafe(config: BrokerConfig) -> str | None:
@@ -64,37 +60,22 @@ def _unsafe(config: BrokerConfig) -> str | None:
     )
 
 
-def _controllers(config: BrokerConfig, cluster_id: str | None) -> "tuple[InitialController, ...]":
-    """Return INITIAL_CONTROLLERS; format the node with them if it is new.
-
-    Raise KafkaError(INVALID_CONFIG), InconsistentLogDirectory, OSError.
-    """
-    from broker.server.quorum.initial_controllers import format_new_node, read_initial_controllers
-
-    text = os.environ.get("INITIAL_CONTROLLERS")
-    if not text:
-        return ()
-    controllers = read_initial_controllers(text)
-    if cluster_id:
-        format_new_node(config, cluster_id, controllers)
-    return controllers
-
-
-def _serve(config: BrokerConfig, cluster_id: str | None, parsed: argparse.Namespace) -> int:
+def _serve(config: BrokerConfig, parsed: argparse.Namespace) -> int:
     # Imported here so that a configuration error is reported before the server is loaded.
     import uvloop
 
     from broker.log.meta_properties import InconsistentLogDirectory
+    from broker.server.quorum.initial_controllers import format_if_new
     from broker.server.running import run
 
     try:
-        controllers = _controllers(config, cluster_id)
+        controllers = format_if_new(config, os.environ)
     except (KafkaError, InconsistentLogDirectory, OSError) as error:
-        print(f"millstream broker: cannot format: {error}", file=sys.stderr)
+        print(f"millstream broker: cannot start: {error}", file=sys.stderr)
         return INVALID_CONFIGURATION
     node = run(
         config,
-        cluster_id=cluster_id,
+        cluster_id=os.environ.get("CLUSTER_ID"),
         controllers=controllers,
         exit_with_parent=parsed.exit_with_parent,
         is_testing=parsed.testing,

@@ -49,7 +49,11 @@ TOOLS = {
 }
 # command -> (module, arguments before the user's own, what it does)
 PROGRAMS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "broker": ("broker", (), "run a Kafka-compatible broker: millstream broker start"),
+    "broker": (
+        "broker",
+        (),
+        "run a broker: millstream broker start; or several: millstream cluster start",
+    ),
     **{name: ("broker", (name,), what) for name, what in TOOLS.items()},
     "registry": ("schemas.registry", (), "run the schema registry"),
     "rest-proxy": ("rest_proxy", (), "serve Kafka over HTTP, as Confluent's REST proxy does"),
@@ -70,7 +74,8 @@ STACK_COMMANDS = {
     "start": "start that part again",
     "down": "stop it",
 }
-# command -> (module whose `main`, or the named function, runs in this process, what it does)
+# command -> (module whose `main`, or the named function, runs in this process, what it does).
+# `cluster start` is ours among the sub-commands of a tool of Kafka's.
 OWN_COMMANDS = {
     "backup": (
         "backup.command:backup",
@@ -81,6 +86,7 @@ OWN_COMMANDS = {
         "millstream.cli.certificates",
         "make a certificate authority for tests, and certificates",
     ),
+    "cluster start": ("stack.cluster_start", "run the brokers of a machine with many cores"),
     "explain": (
         "explain.command",
         "why a record, group or transaction is as it is, and what to do",
@@ -131,11 +137,7 @@ COMMANDS = [name for commands in GROUPS.values() for name in commands]
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns only for those that run in this process."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
-    if name in {"--version", "-V"}:
-        name = "version"
-    if name in {"--help", "-h"}:
-        name = "help"
+    name, rest = _command_of(arguments)
     if name in OWN_HELP and rest[:1] in (["--help"], ["-h"]):
         print(OWN_HELP[name], end="")
         return 0
@@ -156,6 +158,15 @@ def main(arguments: list[str] | None = None) -> int:
     hint = suggestion(name, COMMANDS)
     print(f"millstream: no command {name!r}{hint}\nAll of them: millstream --help", file=sys.stderr)
     return 2
+
+
+def _command_of(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the name of the command, which may have two words, and its arguments."""
+    if (both := " ".join(arguments[:2])) in OWN_COMMANDS:
+        return both, arguments[2:]
+    name, *rest = arguments or ["help"]
+    flags = {"--version": "version", "-V": "version", "--help": "help", "-h": "help"}
+    return flags.get(name, name), rest
 
 
 def become(module: str, *arguments: str) -> NoReturn:
@@ -211,6 +222,7 @@ def _completion(arguments: list[str]) -> int:
             "service": SERVICES,
             "lab": list(WALKS),
             "connect": list(EXAMPLES),
+            "cluster": ("start", "cluster-id", "list-endpoints", "unregister"),
             **dict.fromkeys(("stop", "start", "logs"), parts),
         }
         print(completion(arguments[0], COMMANDS, words, PARTS), end="")

@@ -1,7 +1,8 @@
 """The child processes of a demo or a stack: start them, wait until they are ready, stop them.
 
 A child reports that it is ready with one line on standard output, `millstream <name> ready on
-<address>`. All its output goes to a log file. Children run in their own sessions, so Ctrl-C reaches
+<address>`. All its output goes to a log file; without one, to standard error behind the child's
+name. Children run in their own sessions, so Ctrl-C reaches
 only the parent, which stops them in order. On Linux the kernel ends them if the parent is killed.
 On Linux they are also forked from processes that have loaded the modules of a broker or of the
 services: they start sooner and share the memory of these modules.
@@ -10,11 +11,13 @@ services: they start sooner and share the memory of these modules.
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from threading import Thread
+from typing import IO, Any, Protocol
 
 from millstream.launch import program_command, program_environment
 from millstream.processes.forked_process import (
@@ -102,7 +105,7 @@ class Child:
     def __init__(
         self,
         name: str,
-        log_file: Path,
+        log_file: Path | None,
         *,
         is_revived: bool = False,
         environment: Mapping[str, str] | None = None,
@@ -123,9 +126,9 @@ class Child:
         self._is_wanted.set()
 
     async def start(
-        self, module: str, *arguments: str, ready_seconds: float = _READY_SECONDS
+        self, module: str, *arguments: str, ready_seconds: float | None = _READY_SECONDS
     ) -> None:
-        """Start the program and return when it is ready."""
+        """Start the program and return when it is ready; without a limit if that is None."""
         self._command = (module, *arguments)
         self._process = await self._launch(module, *arguments)
         try:
@@ -135,7 +138,7 @@ class Child:
             raise ChildDiedError(f"{self.name} was not ready in time\n{self._tail()}") from None
 
     async def _launch(self, module: str, *arguments: str) -> Running:
-        with self._log_file.open("ab") as log:
+        with self._opened_log() as log:
             if not CAN_FORK:
                 return await asyncio.create_subprocess_exec(
                     *program_command(module, *arguments),
@@ -192,7 +195,8 @@ class Child:
                 raise death
             elif self.is_kept:
                 await asyncio.sleep(self._pause_seconds())
-            self._append(b"started again\n")
+            ended = f"ended with status {self._process.returncode}"
+            self._append(f"{ended}, started again\n".encode())
             self._ready_at = None
             self._process = await self._launch(*self._command)
 
@@ -280,11 +284,30 @@ class Child:
                 process.kill()
             await process.wait()
 
+    def _opened_log(self) -> IO[bytes]:
+        """Return what the child writes to: its log file, or a pipe whose lines are shown."""
+        if self._log_file is not None:
+            return self._log_file.open("ab")
+        reader, writer = os.pipe()
+        Thread(target=self._show, args=(os.fdopen(reader, "rb"),)).start()
+        return os.fdopen(writer, "wb")
+
+    def _show(self, lines: IO[bytes]) -> None:
+        """Show lines until the child ends: this process waits for the last ones."""
+        with lines:
+            for line in lines:
+                self._append(line)
+
     def _append(self, line: bytes) -> None:
+        if self._log_file is None:
+            sys.stderr.write(f"{self.name} | {line.decode(errors='replace')}")
+            return
         with self._log_file.open("ab") as log:
             log.write(line)
 
     def _tail(self) -> str:
+        if self._log_file is None:
+            return ""
         lines = self._log_file.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         return "\n".join([f"--- end of {self._log_file}", *lines])
 

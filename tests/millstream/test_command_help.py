@@ -21,6 +21,7 @@ from millstream.cli.help_text import OWN_HELP
 SLIPS = {
     "registry": ("--http-prt", "--http-port"),
     "rest-proxy": ("--overide=a=b", "--override"),
+    "cluster start": ("--brokres=3", "--brokers"),
     "connect": ("--hepl", "--help"),
     **{f"connect {name}": ("--hepl", "--help") for name in CONNECT_COMMANDS},
     "connect offsets": ("--rest", "--reset"),

@@ -7,6 +7,7 @@ the log already, or belongs to a quorum with `kraft.version` 0. Such a log names
 those of `controller.quorum.voters`, and without this setting those of the text.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
@@ -25,7 +26,8 @@ from broker.raft.voter_set import (
 )
 from broker.server.clock import SystemClock, random_uuid
 from broker.server.quorum.formatting import FormatPlan, directories_of, examine, format_directory
-from broker.server.quorum.voters import DEFAULT_LISTENER_NAME
+from broker.server.quorum.voters import DEFAULT_LISTENER_NAME, check_formatted
+from broker.server.storage.cluster_id import find_cluster_id
 from common.kafka.protocol.records.quorum import VotersRecord
 
 OPTION = "--initial-controllers"
@@ -107,6 +109,23 @@ def static_voters(controllers: tuple[InitialController, ...], config: BrokerConf
 def _listener_name(config: BrokerConfig) -> str:
     listeners = config.controller_listeners
     return listeners[0].name if listeners else DEFAULT_LISTENER_NAME
+
+
+def format_if_new(
+    config: BrokerConfig, environment: Mapping[str, str]
+) -> tuple[InitialController, ...]:
+    """Return INITIAL_CONTROLLERS of the environment; format the node with them if it is new.
+
+    Raise KafkaError(INVALID_CONFIG), OSError, or InconsistentLogDirectory, also for a node that has
+    to be formatted by its user first.
+    """
+    text, cluster_id = environment.get("INITIAL_CONTROLLERS"), environment.get("CLUSTER_ID")
+    controllers = read_initial_controllers(text) if text else ()
+    if controllers and cluster_id:
+        format_new_node(config, cluster_id, controllers)
+    check_formatted(config, RealStorage())
+    find_cluster_id(RealStorage(), config, cluster_id)
+    return controllers
 
 
 def format_new_node(

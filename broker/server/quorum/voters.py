@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE, read_advertised
 from broker.config.values import Values
-from broker.log.meta_properties import read_meta_properties
+from broker.log.meta_properties import InconsistentLogDirectory, read_meta_properties
 from broker.log.storage import Storage
 from broker.raft.voter_set import Endpoint, ReplicaKey, VoterNode, VoterSet
 
@@ -61,11 +61,11 @@ def controller_endpoints(
 
 
 def check_formatted(config: BrokerConfig, storage: Storage) -> None:
-    """Raise OSError for a controller that was not formatted and has only bootstrap servers."""
+    """Raise InconsistentLogDirectory for a new controller that has only bootstrap servers."""
     if not config.is_controller or config.voters or not config.bootstrap_servers:
         return
     if not read_meta_properties(storage, config.metadata_log_dir):
-        raise OSError(
+        raise InconsistentLogDirectory(
             f"{config.metadata_log_dir} is not formatted, and a controller with "
             "controller.quorum.bootstrap.servers learns from there who votes. Format it with "
             "'millstream storage format --standalone' for the first controller, with "
