@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.configs import Resource, ResourceType, alter
 from common.kafka.admin.settings import AdminSettings
+from common.kafka.admin.share_groups import describe_share_groups
 from common.kafka.admin.topics import create_topic
 from common.kafka.errors import KafkaError
 from demo.labs.mirror_orders import order_producer, require_written
@@ -129,9 +130,8 @@ class WorkQueue:
             self._broker.close()
 
     def _create(self) -> None:
-        settings = AdminSettings.of(self._broker.bootstrap_servers)
         title = f"create topic {TOPIC} with {PARTITIONS} partitions"
-        with self._steps.step(title), _refused(), AdminClient(settings) as admin:
+        with self._steps.step(title), _refused(), AdminClient(self._settings) as admin:
             create_topic(admin, TOPIC, partition_count=PARTITIONS)
             create_topic(admin, DEAD_LETTERS, partition_count=1)
         title = f"share group {GROUP} begins with the first order, and delivers each "
@@ -140,12 +140,14 @@ class WorkQueue:
                 "share.auto.offset.reset": "earliest",
                 "share.delivery.count.limit": str(DELIVERY_LIMIT),
             }
-            with AdminClient(settings) as admin:
+            with AdminClient(self._settings) as admin:
                 alter(admin, {Resource(ResourceType.GROUP, GROUP): changes})
 
     def _share_out(self, workers: Workers) -> None:
         with self._steps.step(f"start {WORKERS} workers, more than there are partitions"):
             workers.start(WORKERS)
+            with _refused(), AdminClient(self._settings) as admin:
+                self._steps.wait_for(lambda: _without_partitions(admin))
         with self._steps.step(f"write {ORDERS} paid orders; every worker packs some of them"):
             self._write(ORDERS)
             self._steps.wait_for(lambda: self._unpacked(workers))
@@ -207,6 +209,10 @@ class WorkQueue:
 
     # The actions of the steps.
 
+    @property
+    def _settings(self) -> AdminSettings:
+        return AdminSettings.of(self._broker.bootstrap_servers)
+
     def _write(self, count: int, kind: str = PLAIN) -> int:
         """Write orders, each in a batch of its own, and return the number of the last."""
         producer: Producer = order_producer(self._broker.bootstrap_servers)
@@ -253,6 +259,14 @@ def _refused() -> Iterator[None]:
         yield
     except KafkaError as error:
         raise StepFailedError(str(error)) from error
+
+
+def _without_partitions(admin: AdminClient) -> str:
+    """Return a text about workers that get no orders yet; "" if there are none."""
+    found = describe_share_groups(admin, [GROUP])[GROUP]
+    members = [] if isinstance(found, KafkaError) else found.members
+    count = sum(bool(member.assignment) for member in members)
+    return "" if count == WORKERS else f"{count} of {WORKERS} workers have partitions"
 
 
 def _lacking_in(described: str) -> str:
