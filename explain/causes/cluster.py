@@ -43,6 +43,12 @@ def _voter_silent(cluster: Cluster) -> Iterator[Figures]:
             }
 
 
+def _voter_never_fetched(cluster: Cluster) -> Iterator[Figures]:
+    for each in _silent(cluster):
+        if cluster.quorum is not None and cluster.silent_since_ms(each) is None:
+            yield {"voter": each, "controller": cluster.quorum.leader_id}
+
+
 def _at_risk(cluster: Cluster) -> Iterator[Figures]:
     if cluster.quorum is None:
         return
@@ -102,6 +108,13 @@ CLUSTER = (
         _voter_silent,
         "Voter {voter} of the metadata quorum has not fetched for {silent:duration} (since "
         "{since:time}), and is {behind:record} behind.",
+        "Start node {voter}, or look why it cannot reach the active controller.",
+    ),
+    problem(
+        "cluster-voter-never-fetched",
+        _voter_never_fetched,
+        "Voter {voter} of the metadata quorum has not fetched since node {controller} became the "
+        "active controller.",
         "Start node {voter}, or look why it cannot reach the active controller.",
     ),
     problem(

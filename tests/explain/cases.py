@@ -487,11 +487,18 @@ def one_broker(**changes: Any) -> Cluster:
     return nodes(brokers={**brokers(), 2: replace(brokers()[2], **changes)})
 
 
+def never_fetched(node_id: int) -> Cluster:
+    voters = quorum().voters
+    new = replace(voters[node_id], end_offset=-1, last_fetch_ms=None, last_caught_up_ms=None)
+    return nodes(quorum=replace(quorum(), voters={**voters, node_id: new}))
+
+
 CLUSTERS = {
     "cluster-without-controller": Trial(
         nodes(quorum=None, quorum_error="REQUEST_TIMED_OUT"), nodes(quorum=None)
     ),
     "cluster-voter-silent": Trial(cluster(v2=6_000), cluster(v2=4_000)),
+    "cluster-voter-never-fetched": Trial(never_fetched(2), never_fetched(1)),
     "cluster-quorum-at-risk": Trial(cluster(v2=6_000), cluster()),
     "cluster-broker-fenced": Trial(cluster(2), cluster()),
     "cluster-broker-silent": Trial(

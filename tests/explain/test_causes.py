@@ -13,7 +13,7 @@ from common.kafka.topics import TopicPartition
 from explain.asking.topics import TOPICS_AT_ONCE, is_in_order, worth_a_look
 from explain.causes.cause import Severity, findings
 from explain.explanations import SAME, TABLES, about_cluster, explanation
-from explain.facts import PartitionCase
+from explain.facts import Cluster, PartitionCase
 from tests.explain.cases import (
     BEHIND,
     P0,
@@ -23,6 +23,7 @@ from tests.explain.cases import (
     Trial,
     cluster,
     group,
+    never_fetched,
     of_partition,
     partition,
     producer,
@@ -205,3 +206,11 @@ def test_what_the_high_watermark_waits_for(
     case = case._replace(cluster=replace(case.cluster, brokers=brokers))
     (found,) = findings(TABLES["A record"], case)
     assert (found.code, found.figures["lacking"]) == ("record-above-high-watermark", lacking)
+
+
+@pytest.mark.parametrize("silent", [cluster(v2=6_000), never_fetched(2)], ids=["late", "never"])
+def test_voters_that_endanger_the_quorum_are_named(silent: Cluster) -> None:
+    found = findings(TABLES["The cluster"], silent)
+    (risk,) = [one for one in found if one.code == "cluster-quorum-at-risk"]
+    named = {one.figures["voter"] for one in found if "voter" in one.figures}
+    assert named == silent.quorum.voters.keys() - set(risk.figures["left"]) == {2}

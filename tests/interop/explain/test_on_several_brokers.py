@@ -185,6 +185,7 @@ def test_brokers_of_apache_kafka_that_go_away(
             assert (problem.figures["electable"], problem.figures["up"]) == ([second], [third])
             until(lambda: kafka.transaction(ends).codes == {"transaction-closed"})
             until(lambda: "partition-leader-not-preferred" in kafka.topic("orders").codes)
+            assert "cluster-voter-never-fetched" in problems(kafka)
             with admin_client(kafka.access) as client:
                 unregister_broker(client, second)
             until(lambda: "cluster-broker-fenced" not in problems(kafka))
@@ -292,7 +293,9 @@ def test_a_quorum_that_loses_voters(start: Start) -> None:
     left = Explained(cluster.address(leader))
     with left.patience(SHORT_MS):
         until(lambda: "cluster-without-controller" in left.cluster().codes)
-    cluster.start(first, second)
+    cluster.start(first)
+    until(lambda: "cluster-voter-never-fetched" in problems(kafka))
+    cluster.start(second)
     until(lambda: not problems(kafka))
 
 
