@@ -19,7 +19,7 @@ from broker.model import TopicPartition
 from broker.quotas.connection_counts import ConnectionCounts
 from broker.replication.fetch_session.session_cache import FetchSessionCache
 from broker.server.authorization.guard import guard_of
-from broker.server.clock import Clock, Random, monotonic_seconds, thread_seconds
+from broker.server.clock import Clock, Random, busy_seconds, monotonic_seconds
 from broker.server.cluster.auto_topics import AutoTopics
 from broker.server.cluster.departures import Departures
 from broker.server.cluster.directory_assignments import DirectoryAssignments
@@ -107,7 +107,7 @@ class Broker:
         """A context whose long-lived new objects the garbage collector does not visit."""
         self.metrics = Metrics()
         self.request_times = RequestTimes()
-        self.idle_ratio = IdleRatio(monotonic_seconds(), thread_seconds())
+        self.idle_ratio = IdleRatio(monotonic_seconds(), busy_seconds())
         self.listeners = Listeners(
             ConnectionCounts(
                 config.quotas.connections,

@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
 from broker.server.broker import Broker
-from broker.server.clock import monotonic_seconds, thread_seconds
+from broker.server.clock import busy_seconds, monotonic_seconds
 from broker.server.coordinators.group_metrics import group_families, share_state_families
 from broker.server.metric_families import counter, counters, gauge, gauges, summary
 from broker.server.metrics import TopicTraffic
@@ -209,14 +209,14 @@ class BrokerCollector:
                 ["request"],
                 [([name], *part_of(times, part, now)) for name, times in by_name.items()],
             )
-        idle = self._broker.idle_ratio.recent(now, thread_seconds())
+        idle = self._broker.idle_ratio.recent(now, busy_seconds())
         for name in (
             "network_socketserver_networkprocessoravgidle",
             "server_kafkarequesthandlerpool_requesthandleravgidle",
         ):
             yield gauge(
                 f"kafka_{name}_percent",
-                "The share of the last minute in which the only thread used no processor, 0 to 1",
+                "The share of the last minute in which the only thread had nothing to do, 0 to 1",
                 idle,
             )
 

@@ -8,6 +8,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -197,8 +198,20 @@ class SteadyClock(SystemClock):
 monotonic_seconds = time.monotonic
 """Measures durations: it is finer than `Clock`, and is never used for a deadline."""
 
-thread_seconds = time.thread_time
-"""The processor time that the calling thread has used."""
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+
+
+def busy_seconds() -> float:
+    """Return how long the calling thread has used a processor, or waited until it got one.
+
+    So a thread that others keep from the processor is not idle. Where the system does not tell how
+    long it waited (Linux does: proc(5)), only what it has used counts.
+    """
+    try:
+        used_ns, waited_ns, _ = map(int, _SCHEDULED.read_text().split())
+    except (OSError, ValueError):
+        return time.thread_time()
+    return (used_ns + waited_ns) / 1e9
 
 
 def system_random() -> Random:

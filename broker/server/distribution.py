@@ -53,12 +53,12 @@ class Distribution:
 
 
 class IdleRatio:
-    """The share of the last minutes in which a thread used no processor."""
+    """The share of the last minutes in which a thread had nothing to do."""
 
     __slots__ = ("_copies",)
 
     def __init__(self, now: float, busy: float) -> None:
-        """`busy` is the processor time of the thread in seconds."""
+        """`busy` is how long the thread had something to do, in seconds."""
         self._copies = deque([(now, busy)])
 
     def recent(self, now: float, busy: float) -> float:

@@ -3,18 +3,34 @@
 import os
 import re
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 
+from common.kafka.protocol.api_keys import ApiKey
+from common.kafka.protocol.framing import encode_request
+from common.kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from millstream.testing import LocalBroker
 from tests.lib.dashboards import DASHBOARDS, text_of
 from tests.lib.prometheus import program
+from tests.lib.raw_kafka import RawConnection
+from tests.lib.scraped_metrics import metrics_at
+from tests.lib.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "deploy" / "monitoring"
 RULES = ("alerts.yaml", "slo.yaml")
+IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 
 QUIET = {
     'up{job="millstream-brokers", instance="b1"}': "1x400",
@@ -25,7 +41,7 @@ QUIET = {
     "kafka_server_replicamanager_underreplicatedpartitions": "0x400",
     'kafka_log_logmanager_offlinelogdirectorycount{instance="b1"}': "0x400",
     "kafka_controller_controllerstats_uncleanleaderelections_total": "0x400",
-    'kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{instance="b1"}': "0.9x400",
+    f'{IDLE}{{instance="b1"}}': "0.9x400",
     'burrow_kafka_consumer_status{group="packers"}': "1x400",
     'kafka_consumergroup_group_max_lag_seconds{group="packers"}': "2x400",
     "millstream_lag_failed_looks_total": "0x400",
@@ -57,10 +73,7 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "UncleanLeaderElection": (
         "kafka_controller_controllerstats_uncleanleaderelections_total", "0x5 1x5", {},
     ),
-    "BrokerBusy": (
-        'kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent{instance="b1"}',
-        "0.05x20", {"instance": "b1"},
-    ),
+    "BrokerBusy": (f'{IDLE}{{instance="b1"}}', "0.05x20", {"instance": "b1"}),
     "GroupStopped": (
         'burrow_kafka_consumer_status{group="packers"}', "3x10", {"group": "packers"},
     ),
@@ -222,3 +235,63 @@ def test_an_alert_fires_for_its_cause(tmp_path: Path, name: str) -> None:
 def _job(changed: str) -> dict[str, str]:
     found = re.search(r'job="([^"]+)"', changed)
     return {} if found is None else {"job": found[1]}
+
+
+@contextmanager
+def kept_busy(broker: LocalBroker) -> Iterator[None]:
+    """Always have questions wait in a broker that are short, and long to answer.
+
+    To find the first record of a time, it decodes a batch of ten thousand.
+    """
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 1000})
+    for _ in range(10_000):
+        producer.produce("many", b"", partition=0)
+    producer.flush()
+    topic = ListOffsetsTopic(
+        name="many", partitions=[ListOffsetsPartition(partition_index=0, timestamp=0)]
+    )
+    request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+    question = encode_request(ApiKey.LIST_OFFSETS, 7, 0, "busy", request)
+    connection = RawConnection(broker.bootstrap_servers, timeout_seconds=60)
+    is_enough = threading.Event()
+
+    def ask() -> None:
+        connection.send(question * 100)
+        while not is_enough.is_set():
+            connection.receive_frame()
+            connection.send(question)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        is_enough.set()
+        asking.join()
+        connection.socket.close()
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_never_idle_is_busy(tmp_path: Path) -> None:
+    """Its numbers, before and meanwhile, are those of ten minutes and more."""
+    promtool, seen = program("promtool"), []
+
+    def idle() -> float:
+        seen.append(metrics_at(broker.http_url)[IDLE])
+        return seen[-1]
+
+    with LocalBroker() as broker:
+        until(lambda: idle() > 0.1)
+        before = seen[-1]
+        with kept_busy(broker):
+            until(lambda: idle() < 0.1, 240, shown=lambda: seen[-1])
+    name, labels = "BrokerBusy", {"instance": "b1", "severity": "warning"}
+    test = {
+        "interval": "1m",
+        "input_series": series({f'{IDLE}{{instance="b1"}}': f"{before}x15 {seen[-1]}x15"}),
+        "alert_rule_test": [
+            {"alertname": name, "eval_time": "15m", "exp_alerts": []},
+            {"alertname": name, "eval_time": "30m", "exp_alerts": [{"exp_labels": labels}]},
+        ],
+    }
+    run(promtool, tmp_path, test)

@@ -1,11 +1,13 @@
 """Quantiles of what was counted in buckets, and of the last minutes only."""
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.server.clock import busy_seconds, monotonic_seconds
 from broker.server.distribution import (
     BOUNDS,
     QUANTILES,
@@ -65,3 +67,13 @@ def test_a_thread_that_works_half_of_the_time_is_idle_half_of_it() -> None:
     assert ratio.recent(110, 12) == 0.5
     assert ratio.recent(200, 57) == 0.5
     assert ratio.recent(300, 57) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="needs Linux")
+def test_a_thread_that_waits_for_a_processor_is_not_idle() -> None:
+    """It computes; how often it gets a processor meanwhile is the machine's affair."""
+    ratio = IdleRatio(monotonic_seconds(), busy_seconds())
+    end = monotonic_seconds() + 0.1
+    while monotonic_seconds() < end:
+        pass
+    assert ratio.recent(monotonic_seconds(), busy_seconds()) < 0.5

@@ -1,8 +1,8 @@
 """A real Prometheus scrapes a real cluster: dashboards have data, alerts fire for what happens.
 
 The waits of the rules are cut to two seconds, and `GroupFarBehind` counts from ten seconds on.
-`BrokerBusy` alone has no cause here: for that a broker needs a processor of its own, and it is one
-of many processes that share two. So tests/deploy/test_monitoring.py fires it, by series.
+`BrokerBusy` alone keeps its ten minutes: where many processes share two processors, these brokers
+are busy now and then. tests/deploy/test_monitoring.py keeps a broker busy, and fires it.
 """
 
 import json
