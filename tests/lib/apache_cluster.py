@@ -1,4 +1,4 @@
-"""Three nodes of Apache Kafka, all of them brokers and voters of the quorum."""
+"""Three nodes of Apache Kafka with two directories each, all brokers and voters of the quorum."""
 
 import os
 import shutil
@@ -73,18 +73,27 @@ class ApacheCluster:
     def resume(self, node_id: int) -> None:
         self._running[node_id].send_signal(signal.SIGCONT)
 
+    def break_directory(self, node_id: int) -> None:
+        """Take a node's second directory away: the node notices when it creates a replica there."""
+        self._directory("more", node_id).rename(self._directory("broken", node_id))
+
+    def _directory(self, name: str, node_id: int) -> Path:
+        return self._folder / f"{name}-{node_id}"
+
     def _file(self, node_id: int) -> Path:
         return self._folder / f"{node_id}.properties"
 
     def _prepare(self, node_id: int) -> None:
-        """Write a node's settings, and its folder as Kafka's tool would format it."""
-        data = self._folder / f"data-{node_id}"
+        """Write a node's settings, and its directories as Kafka's tool would format them."""
+        data, more = self._directory("data", node_id), self._directory("more", node_id)
         shutil.copytree(formatted_folder(self._libs), data)
-        directory_id = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "A")
         lines = (data / "meta.properties").read_text().splitlines()
-        own = {"node.id": str(node_id), "directory.id": directory_id}
-        told = dict(line.split("=", 1) for line in lines if not line.startswith("#")) | own
-        (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in told.items()))
+        told = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+        more.mkdir()
+        for each in (data, more):
+            directory_id = urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "A")
+            own = told | {"node.id": str(node_id), "directory.id": directory_id}
+            (each / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in own.items()))
         listeners = f"PLAINTEXT://127.0.0.1:{self._ports[node_id]}"
         voters = [f"{each}@127.0.0.1:{port}" for each, port in self._voters.items()]
         settings = {
@@ -95,7 +104,8 @@ class ApacheCluster:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.voters": ",".join(voters),
-            "log.dirs": str(data),
+            "log.dirs": f"{data},{more}",
+            "metadata.log.dir": str(data),
             "group.initial.rebalance.delay.ms": "0",
             **self._settings,
         }

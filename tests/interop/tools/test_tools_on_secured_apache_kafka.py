@@ -1,6 +1,7 @@
-"""Our tools on a node of Apache Kafka with SASL_SSL and its authorizer.
+"""Our tools, and what a user may not ask, on a secured node of Apache Kafka.
 
-Its controller confirms a change before its broker shows it, so what is read is waited for.
+It has SASL_SSL and an authorizer. Its controller confirms a change before its broker shows it, so
+what is read is waited for.
 """
 
 import os
@@ -14,6 +15,7 @@ from common.credentials.jaas import SCRAM_MODULE
 from millstream.processes.settings_files import login_text, properties_text
 from millstream.testing.security import USER, LocalSecurity
 from tests.lib.apache_kafka import kafka_libs, running_node
+from tests.lib.explained import Explained
 from tests.lib.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -80,3 +82,4 @@ def test_users_rules_and_tokens(
     until(lambda: "User:carol" in said("delegation-tokens", "--describe", file=right))
     said("acls", "--remove", "--force", *rule, *prefixed)
     until(lambda: "patternType=PREFIXED" not in said("acls", "--list"))
+    assert Explained(bootstrap, right).topic("t-1").codes == {"asking-not-allowed"}
