@@ -21,7 +21,10 @@ from common.kafka.topics import TopicPartition
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
-"""Kafka's id of a client that reads from any replica, and up to the end of its log."""
+"""Kafka's id of a client that reads from any replica.
+
+Our brokers give it records up to the end of the log, Apache Kafka's up to the high watermark.
+"""
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 
 
