@@ -52,6 +52,15 @@ class Quorum:
     voters: Mapping[int, Follower]
     observers: Mapping[int, Follower] = field(default_factory=dict)
 
+    @property
+    def unseen(self) -> list[int]:
+        """The voters that have never fetched from the active controller."""
+        return [
+            each.node_id
+            for each in self.voters.values()
+            if each.node_id != self.leader_id and each.last_fetch_ms is None
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:

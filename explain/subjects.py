@@ -15,7 +15,7 @@ from common.kafka.admin.topics import TopicDescription, list_topics
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.topics import TopicPartition
 from common.process.json_text import is_unicode
-from explain.asking.cluster import ask_directories, cluster_facts
+from explain.asking.cluster import ask_directories, cluster_facts, settled
 from explain.asking.groups import SECONDS, Wait, group_facts
 from explain.asking.producers import open_transaction_facts, producer_facts, transaction_facts
 from explain.asking.questions import Questions
@@ -147,7 +147,7 @@ def explain_producer(
 
 def explain_cluster(questions: Questions) -> Explanation:
     """Explain the nodes, all partitions as the controller knows them, and open transactions."""
-    cluster = cluster_facts(questions)
+    cluster = settled(lambda: cluster_facts(questions), time.sleep)
     cluster, _ = ask_directories(questions, cluster, {})
     described: list[TopicDescription] = questions.ask("the topics", list_topics, [])
     topics = plain_topics(questions, worth_a_look(described))

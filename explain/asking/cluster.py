@@ -1,5 +1,6 @@
 """Asks for the nodes of the cluster, the metadata quorum and the log directories."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from common.kafka.admin.client import AdminClient
@@ -28,6 +29,8 @@ NO_CONTROLLER = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
+VOTER_SECONDS = 1.0
+"""A voter fetches at least twice a second."""
 Directories = dict[int, list[DescribeLogDirsResult]]
 """The answers of the brokers, by their ids."""
 
@@ -49,6 +52,15 @@ def cluster_facts(questions: Questions) -> Cluster:
         quorum=None if quorum is None else _quorum(quorum),
         quorum_error=quorum_error,
     )
+
+
+def settled(look: Callable[[], Cluster], wait: Callable[[float], None]) -> Cluster:
+    """Return the nodes; look again if a voter is unseen, since the active controller may be new."""
+    cluster = look()
+    if cluster.quorum is None or not cluster.quorum.unseen:
+        return cluster
+    wait(VOTER_SECONDS)
+    return look()
 
 
 def _ask_quorum(questions: Questions) -> tuple[DescribedQuorum | None, str | None]:

@@ -10,6 +10,7 @@ import pytest
 
 from common.kafka.admin.topics import PartitionDescription, TopicDescription
 from common.kafka.topics import TopicPartition
+from explain.asking.cluster import settled
 from explain.asking.topics import TOPICS_AT_ONCE, is_in_order, worth_a_look
 from explain.causes.cause import Severity, findings
 from explain.explanations import SAME, TABLES, about_cluster, explanation
@@ -214,3 +215,12 @@ def test_voters_that_endanger_the_quorum_are_named(silent: Cluster) -> None:
     (risk,) = [one for one in found if one.code == "cluster-quorum-at-risk"]
     named = {one.figures["voter"] for one in found if "voter" in one.figures}
     assert named == silent.quorum.voters.keys() - set(risk.figures["left"]) == {2}
+
+
+def test_a_voter_may_fetch_a_moment_after_an_election() -> None:
+    looks = [never_fetched(2), cluster()]
+    waits: list[float] = []
+    assert settled(lambda: looks.pop(0), waits.append) == cluster()
+    assert (looks, len(waits)) == ([], 1)
+    assert settled(cluster, waits.append) == cluster()
+    assert len(waits) == 1
