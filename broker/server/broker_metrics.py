@@ -150,17 +150,27 @@ class BrokerCollector:
         )
 
     def _coordinators(self) -> Iterator[Metric]:
-        """Return the partitions of each coordinator by their state."""
+        """Return the partitions of each coordinator by their state, and how long they load."""
+        now_ms = self._broker.clock.now_ms()
         for kind, shards in (
             ("group", self._broker.groups),
             ("transaction", self._broker.transactions),
             ("share", self._broker.share_states),
         ):
+            prefix = f"kafka_server_{kind}_coordinator_metrics_"
             yield gauges(
-                f"kafka_server_{kind}_coordinator_metrics_num_partitions",
+                f"{prefix}num_partitions",
                 f"Partitions of the {kind} coordinator by state",
                 ["state"],
                 [([state], count) for state, count in shards.partition_counts().items()],
+            )
+            load = "Milliseconds to load a partition in the last minute"
+            times_ms = shards.load_times_ms
+            yield gauge(
+                f"{prefix}partition_load_time_avg", f"{load}, mean", times_ms.average(now_ms)
+            )
+            yield gauge(
+                f"{prefix}partition_load_time_max", f"{load}, longest", times_ms.largest(now_ms)
             )
 
     def _fetcher_lags(self) -> Metric:

@@ -9,8 +9,8 @@ from broker.coordinator.group_state.config import GroupConfig
 from broker.coordinator.output import EndOfTransaction, Instant, InTransaction, Output, ShardContext
 from broker.log.append import AppendOrigin
 from broker.records.control import EndMarker, end_marker
+from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_loading import load_with_transactions
-from broker.server.coordinators.shards import encoded_batches, transaction_append
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

@@ -21,9 +21,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.coordinator.output import (
     EVERY_TOPIC,
-    EndOfTransaction,
     Instant,
-    InTransaction,
     Loading,
     Output,
     Reply,
@@ -35,17 +33,15 @@ from broker.coordinator.output import (
 from broker.coordinator.partitioning import partition_for
 from broker.log.append import AppendOrigin
 from broker.log.partition_log import PartitionLog
-from broker.log.producers.verification import NO_TRANSACTION, TransactionAppend
-from broker.records.build import build_batch
-from broker.records.control import EndMarker, build_end_marker
 from broker.records.errors import CorruptBatch
-from broker.records.header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker.server.clock import Clock, Timer
 from broker.server.cluster.metadata_quorum import ClusterMetadata
+from broker.server.coordinators.shard_batches import encoded_batches, transaction_append
 from broker.server.coordinators.shard_commits import Outlets, ShardCommits
 from broker.server.coordinators.shard_loading import load
 from broker.server.network.dispatch import Answer, RequestContext
 from broker.server.network.later import Later, Steps
+from broker.server.quorum.quorum_activity import Samples
 from broker.server.replication.partitions import Partition, Partitions
 from common.kafka.errors import ErrorCode, KafkaError
 from common.kafka.protocol.wire import DecodeError
@@ -133,6 +129,7 @@ class _Loading(NamedTuple, Generic[ShardT]):
     shard: ShardT
     partition: Partition
     steps: Loading
+    began_ms: int
 
 
 class Shards(Generic[ShardT]):
@@ -159,6 +156,8 @@ class Shards(Generic[ShardT]):
         """Shards whose deadline has come, in order: one runs in each turn of the loop."""
         self._gone: list[ShardT] = []
         """Shards that are unloaded and not freed yet."""
+        self.load_times_ms = Samples(self._clock.now_ms())
+        """How long shards lately took to load, the wait for others included."""
 
     def partition_counts(self) -> dict[str, int]:
         """Return how many partitions are active, are loading, and cannot be read."""
@@ -215,7 +214,8 @@ class Shards(Generic[ShardT]):
     def _begin_to_load(self, number: int) -> None:
         shard = self._kind.make()
         partition = self._partitions.get(self._kind.topic, number)
-        self._loading[number] = _Loading(shard, partition, self._load(shard, partition))
+        steps = self._load(shard, partition)
+        self._loading[number] = _Loading(shard, partition, steps, self._clock.now_ms())
 
     def _load(self, shard: ShardT, partition: Partition) -> Loading:
         yield from self._kind.load(shard, partition.log)
@@ -248,6 +248,8 @@ class Shards(Generic[ShardT]):
 
     def _begin_to_serve(self, number: int, loading: _Loading[ShardT], said: Output) -> None:
         del self._loading[number]
+        now_ms = self._clock.now_ms()
+        self.load_times_ms.add(now_ms - loading.began_ms, now_ms)
         self._shards[number] = loading.shard
         outlets = Outlets(self._deliver, self._kind.refuse, partial(self._kind.begin, number))
         commits = self._commits[number] = ShardCommits(
@@ -464,36 +466,3 @@ class Shards(Generic[ShardT]):
 def _reply_to(asked: AskedShard) -> Steps[Answer]:
     response: Answer = yield asked
     return response
-
-
-def encoded_batches(output: Output, max_batch_bytes: int, timestamp_ms: int) -> Iterator[bytes]:
-    """Yield the batches of an output, or its marker."""
-    transaction = output.transaction
-    if isinstance(transaction, EndOfTransaction):
-        assert not output.records, "a marker comes without records"
-        yield build_end_marker(
-            transaction.producer_id,
-            transaction.producer_epoch,
-            EndMarker(transaction.is_commit, transaction.coordinator_epoch),
-            timestamp_ms,
-        )
-        return
-    producer = transaction or InTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-    for records in output.batches(max_batch_bytes):
-        yield build_batch(
-            [(key, value, (), timestamp_ms) for key, value in records],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            is_transactional=transaction is not None,
-        )
-
-
-def transaction_append(output: Output) -> TransactionAppend:
-    """Return the transaction of an output's batches for the append."""
-    match output.transaction:
-        case InTransaction() as transaction:
-            return TransactionAppend(transaction.guard)
-        case EndOfTransaction() as end:
-            return TransactionAppend(transaction_version=end.transaction_version)
-        case None:
-            return NO_TRANSACTION

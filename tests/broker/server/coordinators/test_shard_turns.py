@@ -1,5 +1,7 @@
 """What a shard writes in one turn of the loop: one batch, answered once it is committed."""
 
+from dataclasses import replace
+from math import isnan
 from types import SimpleNamespace
 
 import pytest
@@ -51,15 +53,15 @@ class Served:
         self.node = ServedReplica(isr=isr)
         if len(replicas) == 1:
             self.node.change(isr=[1], replicas=[1])
-        parts = ShardParts(
+        self.parts = ShardParts(
             self.node.loop,
             self.node.clock,
             SimpleNamespace(image=self.node.image),
             self.node.partitions,
         )
         refuse = lambda reply, code: Reply(reply.token, (CODE, code))  # noqa: E731
-        kind = ShardKind(TOPIC, Shard, refuse, commit_timeout_ms=5_000, begin=begin)
-        self.shards = Shards(parts, kind)
+        self.kind = ShardKind(TOPIC, Shard, refuse, commit_timeout_ms=5_000, begin=begin)
+        self.shards = Shards(self.parts, self.kind)
         self.shards.follow_partitions()
         self.client = Client()
 
@@ -199,3 +201,18 @@ def test_an_effect_that_has_the_shard_write_again_is_no_end_of_writing():
     assert again[0].value == ("b",)
     assert served.batches() == [["a"], ["b"]]
     assert served.shards._turns == {}
+
+
+def test_how_long_a_partition_took_to_load_is_known_for_a_minute():
+    served = Served()
+
+    def load(shard, log):
+        served.node.loop.now_ms += 700
+        yield
+
+    shards = Shards(served.parts, replace(served.kind, load=load))
+    shards.follow_partitions()
+    served.end_turn()
+    times, now_ms = shards.load_times_ms, served.node.clock.now_ms()
+    assert (times.average(now_ms), times.largest(now_ms)) == (700, 700)
+    assert isnan(times.average(now_ms + 60_001))
