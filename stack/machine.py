@@ -50,7 +50,7 @@ def configs_of_brokers(
 
     Where nothing else is said the rack is the machine, so replicas are on different machines.
     """
-    if named := [name for name in _FOLDERS if name in given]:
+    if named := [name for name in _FOLDERS if given.get(name)]:
         raise invalid(f"{named[0]}: leave it out, the folder of each broker is below --dir")
     settings = {"broker.rack": host_name, **given}
     first = BrokerConfig.from_settings(settings)
