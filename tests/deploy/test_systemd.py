@@ -145,16 +145,17 @@ def test_the_brokers_of_two_machines_are_one_cluster(tmp_path: Path) -> None:
             replicas = replicas_of(client, "orders")
             return replicas == [({socket.gethostname(), "machine-b"}, 2)] * 4
 
-        until(all_in_sync)
+        until(all_in_sync, SECONDS / 2)
         producer = Producer({**servers, "acks": "all"})
         for number in range(RECORDS):
             producer.produce("orders", str(number), partition=number % 4)
         assert producer.flush(SECONDS) == 0
 
         os.kill(a.broker(2), signal.SIGKILL)
-        until(lambda: a.journal().count("broker-2 | millstream broker 2 ready on ") == 2)
+        ready = "broker-2 | millstream broker 2 ready on "
+        until(lambda: a.journal().count(ready) == 2, SECONDS / 2)
         assert "broker-2 | ended with status -9, started again\n" in a.journal()
-        until(all_in_sync)
+        until(all_in_sync, SECONDS / 2)
         consumer = Consumer({**servers, "group.id": "none"})
         consumer.assign([TopicPartition("orders", number, 0) for number in range(4)])
         found = [each.value() for each in consumer.consume(RECORDS, timeout=SECONDS)]
