@@ -125,7 +125,7 @@ def _run(
     options = parser.parse_args(arguments)
     servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if not servers:
-        parser.error("--bootstrap-server is missing")
+        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         settings = AdminSettings.of(access.bootstrap_servers, access.security)

@@ -86,7 +86,7 @@ class Bucket:
         try:
             from pyarrow import fs
         except ImportError:
-            raise PlaceError(f"{url}: install millstream[object-store]") from None
+            raise PlaceError(f"{url} needs: pip install 'millstream[object-store]'") from None
         self._url = url.rstrip("/")
         self._root = f"{parts.netloc}{parts.path}".rstrip("/")
         store = urlsplit(os.environ.get(ENDPOINT_VARIABLE, ""))

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if not servers:
-        parser.error("--bootstrap-server is missing")
+        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         with admin_client(access, round(options.timeout * 1000)) as client:

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("--probe needs --listen, where its metrics are")
     servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if not servers:
-        parser.error("--bootstrap-server is missing")
+        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         with AdminClient(_settings(access, round(options.timeout * 1000))) as client:
@@ -135,10 +135,11 @@ def _run(client: AdminClient, access: KafkaAccess, options: argparse.Namespace) 
     if options.listen is not None:
         asyncio.run(_serve(look, access, options))
         return 0
-    monitor = Monitor()
+    monitor, is_chosen = Monitor(), bool(options.group or options.topic)
     while True:
         monitor.take(look())
-        table = "\n".join([text(monitor), *(f"unknown: {each}" for each in asking.missing)])
+        unknown = [f"unknown: {each}" for each in asking.missing]
+        table = "\n".join([text(monitor, is_chosen=is_chosen), *unknown])
         print(f"{_CLEAR}{table}" if options.watch else table, flush=True)  # noqa: T201
         if not options.watch:
             return 0

@@ -10,13 +10,17 @@ _HEAD = ("GROUP", "MEMBERS", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "S
 _NUMBERS = {"MEMBERS", "PARTITION", "COMMITTED", "END", "LAG", "SECONDS"}
 
 
-def text(monitor: Monitor) -> str:
-    """Return a row for each partition of each group, and the group's sum in front of them."""
+def text(monitor: Monitor, *, is_chosen: bool = False) -> str:
+    """Return a row for each partition of each group, and the group's sum in front of them.
+
+    `is_chosen` says that only some groups or topics were asked for.
+    """
     rows = [
         row for group_id, each in sorted(monitor.groups.items()) for row in _rows(group_id, each)
     ]
     if not rows:
-        return "No group has committed an offset."
+        which = "of this name, or for these topics, " if is_chosen else ""
+        return f"No group {which}has committed an offset."
     widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
     return "\n".join(_line(row, widths) for row in (_HEAD, *rows))
 

@@ -40,7 +40,7 @@ class PlanError(Exception):
 def make_plan(options: UpOptions, place: Place) -> Plan:
     """Make all decisions before any program starts. Raise PlanError."""
     if options.security and find_spec("cryptography") is None:
-        raise PlanError("--security: install millstream[security]")
+        raise PlanError("--security needs: pip install 'millstream[security]'")
     try:
         ports = wanted_ports(options.parts, options.brokers, options.offset)
     except ValueError as error:

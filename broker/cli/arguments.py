@@ -111,7 +111,12 @@ class ToolParser(argparse.ArgumentParser):
             if word.startswith("--") and not any(flag.startswith(word) for flag in flags):
                 unnamed = "" if word in message else f"; there is no {word}"
                 return unnamed + (OLD_FLAGS.get(word) or _guess(word, flags))
-        return ""
+        return _variable(message)
+
+
+def _variable(message: str) -> str:
+    is_missing = message.startswith(("Missing required", "--bootstrap-server"))
+    return f" (or {ADDRESSES_VARIABLE})" if is_missing and "bootstrap-server" in message else ""
 
 
 def _guess(slip: str, known: Iterable[str]) -> str:

@@ -34,9 +34,12 @@ NOT_SETTINGS = frozenset(
         "KAFKA_LOG4J_LOGGERS",
         "KAFKA_LOG4J_ROOT_LOGLEVEL",
         "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_BOOTSTRAP_SERVERS",
+        "KAFKA_REST_URL",
+        "KAFKA_CONTROL_URLS",
     }
 )
-"""Variables of Kafka's images for the Java process, which are not settings."""
+"""Variables of Kafka's images for the Java process, and of our clients, which are not settings."""
 
 _listener_name = re.compile(r"[\w-]+").fullmatch
 

@@ -94,7 +94,8 @@ class SchemaRegistryClient:
             raise
         # ValueError: an answer that is no JSON, or a text that is no UTF-8.
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise RegistryAwayError(f"registry does not answer: {error!r}") from error
+            reason = str(error) or type(error).__name__
+            raise RegistryAwayError(f"no answer from {self._registry_url}: {reason}") from error
         if status >= 400:
             raise RegistryAwayError(f"registry answered {status} {answer}")
         return answer

@@ -77,7 +77,7 @@ def why_not() -> str | None:
         return "install Java 17, or millstream[spark-jre]"
     packages = ("pyspark", "pyarrow", "faust", "plotly")
     lacks_one = any(find_spec(name) is None for name in packages)
-    return "install millstream[spark,streams]" if lacks_one else None
+    return "pip install 'millstream[spark,streams]'" if lacks_one else None
 
 
 def has_java() -> bool:

@@ -86,7 +86,7 @@ def why_no_worker(shop_url: str, elasticsearch_url: str) -> str | None:
     if elasticsearch_url:
         needed["elasticsearch"] = "elasticsearch"
     missing = [extra for package, extra in needed.items() if find_spec(package) is None]
-    return f"install millstream[{','.join(missing)}]" if missing else None
+    return f"pip install 'millstream[{','.join(missing)}]'" if missing else None
 
 
 def make_places(folder: Path, shop_url: str, elasticsearch_url: str) -> Places:

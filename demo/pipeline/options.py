@@ -94,7 +94,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> O
     if found.secure and found.bootstrap:
         parser.error("SECURE: only the demo's own brokers; for BOOTSTRAP there is COMMAND_CONFIG")
     if found.secure and find_spec("cryptography") is None:
-        parser.error("SECURE: install millstream[security]")
+        parser.error("SECURE needs: pip install 'millstream[security]'")
     if found.command_config and not found.bootstrap:
         parser.error("COMMAND_CONFIG: the demo's own brokers need none; it goes with BOOTSTRAP")
     return Options(

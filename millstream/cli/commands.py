@@ -206,7 +206,7 @@ def _help(arguments: list[str]) -> int:
     if told in COMMANDS:
         return main([told, "--help"])
     hint = suggestion(told, [*TOPICS, *COMMANDS])
-    print(f"millstream: no topic {told!r}{hint}; there are {', '.join(TOPICS)}", file=sys.stderr)
+    print(f"millstream: no topic {told!r}{hint}\nThere are {', '.join(TOPICS)}.", file=sys.stderr)
     return 2
 
 

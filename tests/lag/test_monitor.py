@@ -87,3 +87,4 @@ def test_what_is_gone_is_forgotten() -> None:
 
 def test_without_groups_the_table_says_so() -> None:
     assert text(Monitor()) == "No group has committed an offset."
+    assert text(Monitor(), is_chosen=True).startswith("No group of this name, or for these topics")

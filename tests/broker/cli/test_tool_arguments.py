@@ -21,6 +21,8 @@ REFUSED = [
     ("topics", "", "Command must include exactly one action"),
     ("topics", "--list --create", "Command must include exactly one action"),
     ("topics", "--list", "--bootstrap-server must be specified"),
+    ("topics", "--list", "(or KAFKA_BOOTSTRAP_SERVERS)"),
+    ("console-consumer", "--topic a", '[bootstrap-server]" (or KAFKA_BOOTSTRAP_SERVERS)'),
     ("topics", f"{NOWHERE} --delete", 'Missing required argument "[topic]"'),
     ("topics", f"{NOWHERE} --alter --topic a", 'Missing required argument "[partitions]"'),
     ("topics", f"{NOWHERE} --alter --topic a --config b=c", '"[[config], [bootstrap-server]]"'),
