@@ -84,7 +84,7 @@ class SinkSide:
 def started_source(
     connector: SourceConnector, settings: Mapping[str, str], kept: Kept
 ) -> SourceTask:
-    """Start a connector and its only task."""
+    """Start a connector and its only task; the connector stops once the task has its settings."""
     side = SourceSide(kept)
     connector.context = side
     connector.start(settings)
@@ -92,6 +92,7 @@ def started_source(
     task = connector.task_class()()
     assert isinstance(task, SourceTask)
     task.context = side
+    connector.stop()
     task.start(config)
     return task
 

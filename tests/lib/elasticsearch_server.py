@@ -20,7 +20,7 @@ from tests.lib.java import QUICK_JAVA_OPTIONS
 from tests.lib.side_by_side import one_at_a_time
 
 _RESOLVE = Path(__file__).parents[1] / "interop" / "elasticsearch" / "resolve.sh"
-_START_SECONDS = 90
+_START_SECONDS = 180
 
 
 class Elasticsearch:

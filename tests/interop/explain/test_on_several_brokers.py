@@ -270,7 +270,7 @@ def moved_with_a_throttle(
     kafka: Explained, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place(kafka, "large", [1])
-    kafka.produce("large", 20, value=bytes(50_000))
+    kafka.produce("large", 60, value=bytes(50_000))  # One fetch takes a megabyte at once.
     moves = {
         "version": 1,
         "partitions": [{"topic": "large", "partition": 0, "replicas": [2]}],

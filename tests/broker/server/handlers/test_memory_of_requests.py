@@ -22,12 +22,12 @@ from tests.fuzz.valid_requests import APIS, Recorded, valid_requests
 from tests.lib.protocol_messages import PLAIN_SAMPLES, sample
 from tests.lib.traced_codecs import codecs_without_lines
 
-MULTIPLE = 130
+MULTIPLE = 140
 """Times the bytes of request and answer: what a frame may cost while it is decoded and handled. The
-worst has elements of three bytes, each an object with two empty lists: 170 bytes, and as much again
-for whoever sorts them. Every array has a limit (`common.kafka.protocol.array_limits`), so that
-beside its
-own bytes no frame costs more than some 100 MB, however large it is."""
+worst costs 130 times its bytes: its elements have three, and each becomes an object with two empty
+lists, 170 bytes, and as much again for whoever sorts them. The rest is what the node does
+meanwhile. Every array has a limit (`common.kafka.protocol.array_limits`), so that beside its own
+bytes no frame costs more than some 100 MB, however large it is."""
 FIXED_BYTES = 1 << 20
 """What any frame may cost: receive buffers of the broker, and of the client here."""
 LARGE_BYTES = FIXED_BYTES // MULTIPLE

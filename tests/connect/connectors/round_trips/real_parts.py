@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from elasticsearch import Elasticsearch as Client
@@ -72,6 +72,13 @@ class Load(threading.Thread):
     def stop(self) -> None:
         self._stopping.set()
         self.join()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def _change(self, connection: psycopg.Connection[Any]) -> None:
         id_, n = self._random.randrange(300), self._random.randrange(10**6)
@@ -236,9 +243,7 @@ def walk(
                 "INSERT INTO orders SELECT i, 'first', i FROM generate_series(0, 99) i"
             )
         parts = Parts(Path(folder), broker, database, index)
-        with parts.worker:
-            load = Load(database.url, seed)
-            load.start()
+        with parts.worker, Load(database.url, seed) as load:
             for which in kills:
                 time.sleep(seconds / (len(kills) + 1))
                 began = time.monotonic()
