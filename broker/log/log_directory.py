@@ -28,7 +28,12 @@ from broker.log.config import LogConfig
 from broker.log.flush import FlushQueue
 from broker.log.local_log import LocalLog, LogPlace
 from broker.log.log_start import OpenHints
-from broker.log.meta_properties import VERSION, InconsistentLogDirectory, read_meta_properties
+from broker.log.meta_properties import (
+    VERSION,
+    InconsistentLogDirectory,
+    read_meta_properties,
+    require_owner,
+)
 from broker.log.names import (
     DELETE_EXTENSION,
     FUTURE_EXTENSION,
@@ -150,25 +155,19 @@ class LogDirectory:
 
     def _check_owner(self) -> None:
         """Compare `meta.properties` with this node's ids; write the file at the first start."""
-        path = f"{self.path}/{META_PROPERTIES}"
         properties = read_meta_properties(self._storage, self.path)
         expected = {
             "cluster.id": self._settings.cluster_id,
             "node.id": str(self._settings.node_id),
         }
-        for name, value in expected.items():
-            if properties.get(name, value) != value:
-                raise InconsistentLogDirectory(
-                    f"{path} says {name}={properties[name]} and this node has {value}: start it "
-                    f"with the other {name}, or with log.dirs of its own"
-                )
+        require_owner(self.path, properties, expected)
         if "directory.id" in properties:
             self.directory_id = checkpoints.decode_uuid(properties["directory.id"])
             return
         self.directory_id = self._settings.new_uuid()
         written = properties | expected | {"version": VERSION}
         written["directory.id"] = encode_uuid(self.directory_id)
-        write_properties(self._storage, path, written)
+        write_properties(self._storage, f"{self.path}/{META_PROPERTIES}", written)
 
     def _read_clean_shutdown(self, timestamp_ms: int) -> OpenHints:
         """Read and remove the clean-shutdown file."""

@@ -6,6 +6,8 @@ has no such file, or an invalid one, is refused, with instructions. Only an unus
 file.
 """
 
+from collections.abc import Mapping
+
 from broker.log.checkpoints import (
     CHECKPOINTS,
     CLEAN_SHUTDOWN,
@@ -50,6 +52,16 @@ def read_meta_properties(storage: Storage, directory: str) -> dict[str, str]:
     except ValueError as error:
         raise _refusal(directory, f"has no directory.id: {error}") from error
     return properties
+
+
+def require_owner(directory: str, properties: Mapping[str, str], owner: Mapping[str, str]) -> None:
+    """Raise InconsistentLogDirectory if the properties name another cluster or node."""
+    for name, value in owner.items():
+        if properties.get(name, value) != value:
+            raise InconsistentLogDirectory(
+                f"{directory}/{META_PROPERTIES} says {name}={properties[name]} and this node has "
+                f"{value}: start it with the other {name}, or with log.dirs of its own"
+            )
 
 
 def _refusal(directory: str, problem: str) -> InconsistentLogDirectory:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.config.broker_config import BrokerConfig
+from broker.log.meta_properties import InconsistentLogDirectory
 from common.kafka.errors import KafkaError
 from millstream.cli.commands import main
 from millstream.processes.cluster_layout import free_ports
@@ -164,6 +165,13 @@ def test_a_whole_cluster_is_formatted_once(tmp_path: Path) -> None:
     assert len(again) == 1
     assert first == again
     assert (tmp_path / "broker-3" / "meta.properties").exists()
+
+
+def test_brokers_of_another_cluster_are_refused(tmp_path: Path) -> None:
+    formatted(tmp_path)
+    (tmp_path / "cluster.env").unlink()
+    with pytest.raises(InconsistentLogDirectory, match=r"start it with the other cluster\.id"):
+        formatted(tmp_path)
 
 
 def test_a_secret_of_the_file_is_no_argument(tmp_path: Path) -> None:

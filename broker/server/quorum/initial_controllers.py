@@ -8,12 +8,14 @@ those of `controller.quorum.voters`, and without this setting those of the text.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from broker.config.broker_config import BrokerConfig
 from broker.config.listeners import NON_ROUTABLE, parse_address
 from broker.config.sources import invalid
 from broker.log.checkpoints import decode_uuid
+from broker.log.meta_properties import read_meta_properties, require_owner
 from broker.log.storage import RealStorage
 from broker.metadata.features import FEATURES_AT_FORMAT
 from broker.raft.voter_set import (
@@ -117,14 +119,21 @@ def format_if_new(
     """Return INITIAL_CONTROLLERS of the environment; format the node with them if it is new.
 
     Raise KafkaError(INVALID_CONFIG), OSError, or InconsistentLogDirectory, also for a node that has
-    to be formatted by its user first.
+    to be formatted by its user first, or whose directories are of another cluster or node.
     """
     text, cluster_id = environment.get("INITIAL_CONTROLLERS"), environment.get("CLUSTER_ID")
     controllers = read_initial_controllers(text) if text else ()
     if controllers and cluster_id:
         format_new_node(config, cluster_id, controllers)
-    check_formatted(config, RealStorage())
-    find_cluster_id(RealStorage(), config, cluster_id)
+    storage = RealStorage()
+    check_formatted(config, storage)
+    owner = {
+        "cluster.id": find_cluster_id(storage, config, cluster_id),
+        "node.id": str(config.node_id),
+    }
+    for directory in config.log_dirs:
+        with suppress(OSError):  # A broker does without a broken disk.
+            require_owner(directory, read_meta_properties(storage, directory), owner)
     return controllers
 
 

@@ -71,7 +71,7 @@ def test_a_controller_that_is_not_formatted_is_told_how(tmp_path: Path, ports: l
 
 def test_another_clusters_id_is_told_with_both(formatted: Path) -> None:
     done = program("start", str(formatted), CLUSTER_ID=OTHER)
-    assert done.returncode == 1
+    assert done.returncode == 2
     said = done.stderr.splitlines()[-1]
     assert f"cluster.id={CLUSTER} and this node has {OTHER}: start it with the other" in said
 
@@ -79,7 +79,7 @@ def test_another_clusters_id_is_told_with_both(formatted: Path) -> None:
 def test_another_node_id_is_told_with_both(formatted: Path, ports: list[int]) -> None:
     voters = f"controller.quorum.voters=7@127.0.0.1:{ports[1]}"
     done = program("start", str(formatted), "--override", "node.id=7", "--override", voters)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "node.id=1 and this node has 7: start it with the other" in done.stderr.splitlines()[-1]
 
 
