@@ -12,6 +12,7 @@ from stack.seeds import SeedError, Seeds, read_seeds, together
 
 MAX_BROKERS = 9
 READY_SECONDS = 120
+_PARTS_HELP = "broker-1, registry, rest-proxy, connect, console"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def stop_parser() -> argparse.ArgumentParser:
         "clients do without it. `millstream start` starts it again.",
         examples=["millstream stop broker-1", "millstream stop broker-1 --kill"],
     )
-    parser.add_argument("part", help="broker-1, registry, rest-proxy, connect")
+    parser.add_argument("part", help=_PARTS_HELP)
     parser.add_argument("--kill", action="store_true", help="kill it (SIGKILL), as in a crash")
     _add_name(parser)
     return parser
@@ -179,7 +180,7 @@ def start_parser() -> argparse.ArgumentParser:
         description="Start a part of the stack that `millstream stop` has stopped.",
         examples=["millstream start broker-1", "millstream start connect"],
     )
-    parser.add_argument("part", help="broker-1, registry, rest-proxy, connect")
+    parser.add_argument("part", help=_PARTS_HELP)
     _add_name(parser)
     return parser
 
@@ -190,7 +191,7 @@ def logs_parser() -> argparse.ArgumentParser:
         description="Show the log messages of the programs of the stack.",
         examples=["millstream logs", "millstream logs broker-1 --lines 100 --follow"],
     )
-    parser.add_argument("part", nargs="?", help="broker-1, registry, rest-proxy, connect, stack")
+    parser.add_argument("part", nargs="?", help=f"{_PARTS_HELP}, stack")
     parser.add_argument(
         "-n", "--lines", type=int, default=20, help="the number of last lines; default 20"
     )

@@ -19,7 +19,7 @@ from broker.metadata.control.view import TokenConfig
 from broker.security.principal import MappingRule, parse_mapping_rules, parse_super_users
 from common.credentials.jaas import Login, LoginSettingsError, parse_jaas
 from common.credentials.kerberos import KerberosLogin, library, read_kerberos_login
-from common.credentials.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER
+from common.credentials.mechanisms import GSSAPI, MECHANISMS, MODULES, OAUTHBEARER, other_module
 from common.credentials.stores import Store
 from common.credentials.tokens import TokenSource
 from common.kafka.errors import KafkaError
@@ -435,7 +435,7 @@ def _login(values: Values, listener: str, mechanism: str) -> Login:
 
 def _check_module(setting: str, mechanism: str, login: Login) -> None:
     if login.module != MODULES[mechanism]:
-        raise invalid(f"{setting}: {mechanism} takes {MODULES[mechanism]}")
+        raise invalid(f"{setting}: {other_module(mechanism)}")
 
 
 def _authorizer_config(values: Values) -> AuthorizerConfig | None:

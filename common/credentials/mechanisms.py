@@ -77,6 +77,12 @@ def _password(own: Mapping[str, str], options: Mapping[str, str]) -> dict[str, A
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
 
 
+def other_module(mechanism: str) -> str:
+    """Return the message about a login module of another mechanism."""
+    default = "; sasl.mechanism is GSSAPI by default" if mechanism == GSSAPI else ""
+    return f"{mechanism} takes {MODULES[mechanism]}{default}"
+
+
 def _options(mechanism: str, text: str) -> Mapping[str, str]:
     if not text:
         return {}
@@ -86,7 +92,7 @@ def _options(mechanism: str, text: str) -> Mapping[str, str]:
         raise LoginSettingsError(f"{JAAS}: {error}") from None
     expected = MODULES.get(mechanism, module)
     if module != expected:
-        raise LoginSettingsError(f"{JAAS}: {mechanism} takes {expected}")
+        raise LoginSettingsError(f"{JAAS}: {other_module(mechanism)}")
     return options
 
 

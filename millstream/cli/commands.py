@@ -186,11 +186,8 @@ def _run_here(name: str, arguments: list[str]) -> int:
 def _service(arguments: list[str]) -> int:
     if arguments and arguments[0] in SERVICES:
         become(f"services.{arguments[0].replace('-', '_')}", *arguments[1:])
-    told = arguments[0] if arguments else ""
-    hint = suggestion(told, SERVICES)
-    print(
-        f"millstream: no service {told!r}{hint}; there are {', '.join(SERVICES)}", file=sys.stderr
-    )
+    told = f"no service {arguments[0]!r}{suggestion(arguments[0], SERVICES)}; " if arguments else ""
+    print(f"millstream: {told}there are {', '.join(SERVICES)}", file=sys.stderr)
     return 2
 
 

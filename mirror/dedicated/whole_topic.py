@@ -10,6 +10,7 @@ from millstream.connect.errors import ConnectException
 _BATCH: Final = 1_000
 _WAIT_SECONDS: Final = 0.2
 _TIMEOUT_SECONDS: Final = 30.0
+_FIRST_ANSWER_SECONDS: Final = 10.0
 # The reader does not wait for new records. A fetch answer without records reports an end that is a
 # transaction marker; by default a broker delays such an answer for half a second.
 _QUICK: Final = {"fetch.wait.max.ms": "10", "fetch.queue.backoff.ms": "10"}
@@ -18,17 +19,29 @@ _QUICK: Final = {"fetch.wait.max.ms": "10", "fetch.queue.backoff.ms": "10"}
 def whole_topic(client: Mapping[str, Any], topic: str) -> Iterator[Any]:
     """Yield all messages of a topic, in order within a partition; none if it does not exist.
 
-    Raises ConnectException when a partition cannot be read for half a minute.
+    Raises ConnectException when no broker answers for ten seconds, or when a partition cannot be
+    read for half a minute.
     """
     consumer = Consumer({**_QUICK, **client, "enable.partition.eof": "true"})
     try:
-        found = consumer.list_topics(timeout=_TIMEOUT_SECONDS).topics.get(topic)
+        found = _topics(consumer, client).get(topic)
         if found is not None:
             ends = _ends(consumer, topic, found.partitions)
             consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in ends])
             yield from _read(consumer, topic, ends)
     finally:
         consumer.close()
+
+
+def _topics(consumer: Consumer, client: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        found: dict[str, Any] = consumer.list_topics(timeout=_FIRST_ANSWER_SECONDS).topics
+    except KafkaException as error:
+        reason = error.args[0].str()
+        raise ConnectException(
+            f"{client['bootstrap.servers']} does not answer: {reason}"
+        ) from error
+    return found
 
 
 def _ends(consumer: Consumer, topic: str, partitions: Iterable[int]) -> dict[int, int]:

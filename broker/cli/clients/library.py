@@ -76,6 +76,11 @@ def told() -> Iterator[None]:
         yield
     except KafkaException as error:
         raise ToolFailed(_text(error)) from error
+    except SystemError as error:
+        # confluent-kafka raises a fatal error while it reports a delivery: the report fails so.
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise ToolFailed(_text(error.__cause__)) from error
 
 
 def _text(error: KafkaException) -> str:

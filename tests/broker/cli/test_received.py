@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from broker.cli.arguments import ToolFailed
 from broker.cli.clients.events import by_partition
+from broker.cli.clients.library import told
 
 
 class Received:
@@ -42,3 +43,11 @@ def test_an_error_ends_the_tool(error: KafkaError, must_succeed: bool) -> None:
     polled: Any = [Received(0), Received(None, error)]
     with pytest.raises(ToolFailed, match="it failed"):
         by_partition(polled, must_succeed=must_succeed)
+
+
+def test_a_fatal_error_in_a_report_of_a_delivery_is_told_as_one() -> None:
+    fatal = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "no right"))
+    with pytest.raises(ToolFailed, match="CLUSTER_AUTHORIZATION_FAILED: no right"), told():
+        raise SystemError("key returned a result with an exception set") from fatal
+    with pytest.raises(SystemError), told():
+        raise SystemError("another")

@@ -3,7 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pytest
+
+from millstream.connect.errors import ConnectException
 from millstream.mirror import TopicPartition
+from mirror.dedicated import whole_topic
 from mirror.dedicated.mirror_maker_settings import Pair
 from mirror.dedicated.status import FlowStatus, status_lines
 from mirror.dedicated.verification import Digest, compare, digests
@@ -18,6 +22,13 @@ def test_lag_is_what_has_no_copy() -> None:
     for offset in range(4):
         figures.was_stored(offset, 100, 9)
     assert (figures.position, figures.lag, figures.stored_bytes) == (4, 6, 400)
+
+
+def test_a_cluster_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_topic, "_FIRST_ANSWER_SECONDS", 0.1)
+    away = {"bootstrap.servers": "127.0.0.1:1", "group.id": "any"}
+    with pytest.raises(ConnectException, match=r"127\.0\.0\.1:1 does not answer"):
+        list(whole_topic.whole_topic(away, "orders"))
 
 
 def test_behind_the_last_record_there_may_be_markers() -> None:
