@@ -156,8 +156,8 @@ def _cluster_in(data: Path, options: UpOptions) -> tuple[str, str]:
         raise PlanError(f"{file} cannot be read: {error}") from None
     if brokers != str(options.brokers):
         raise PlanError(
-            f"the data in {data} is from {brokers} broker(s): use --brokers {brokers}, or "
-            "another --data"
+            f"the data in {data} is from {brokers} broker(s): use --brokers {brokers}, "
+            "another --data, or first millstream down --delete-data"
         )
     return cluster_id, controllers
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.credentials.translation import ClientSettingsError
+from common.kafka.client.exchange import ConnectionFailed
+from common.kafka.errors import KafkaError
 from common.process.tasks import spawn
 from demo.pipeline.analytics import DashboardBehindError
 from demo.pipeline.display import Display
@@ -22,7 +24,9 @@ from millstream.processes.child_processes import ChildDiedError
 _KNOWN_ERRORS = (
     ChildDiedError,
     ClientSettingsError,
+    ConnectionFailed,
     DashboardBehindError,
+    KafkaError,
     MirrorBehindError,
     UnreadableOrdersError,
     TopicsInUseError,
