@@ -1,6 +1,7 @@
 """A lab in the terminal: its text, its commands one by one, and how far the reader has come."""
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -25,6 +26,9 @@ from millstream.launch import user_folder
 _COMMAND_SECONDS: Final = 300.0
 _EVENTUALLY_SECONDS: Final = 180.0
 _PAUSE_SECONDS: Final = 0.3
+_NO_STACK: Final = 3
+"""The exit status of `millstream status` when no stack runs."""
+_DELETES: Final = re.compile(r"millstream down (?:--name (\S+) )?--delete-data")
 _DONE: Final = "done"
 _STEP_FILE: Final = ".step"
 
@@ -70,6 +74,8 @@ class Walkthrough:
         self._console.print(f"Files are in {self._folder}", markup=False, soft_wrap=True)
         step = 0
         with Shell(self._folder) as shell:
+            if not self._may_begin(shell):
+                return False
             for block in self._page.blocks:
                 match block:
                     case Prose(text):
@@ -82,6 +88,22 @@ class Walkthrough:
                         if not self._do(shell, block, f"{step}/{len(self._page.commands)}"):
                             return False
         self._remember(_DONE)
+        return True
+
+    def _may_begin(self, shell: Shell) -> bool:
+        """Tell whether no stack is there whose data the page deletes at its end."""
+        text = "\n".join(each.text for each in self._page.commands)
+        for name in [each or "default" for each in _DELETES.findall(text)]:
+            data = user_folder(os.environ) / "stacks" / name / "data"
+            status = f"millstream status --name {name}"
+            if data.exists() or shell.run(status, _COMMAND_SECONDS)[1] != _NO_STACK:
+                self._console.print(
+                    f"There is a stack {name} already, whose data this lab would delete at its "
+                    f"end.\nDelete it first: millstream down --name {name} --delete-data",
+                    markup=False,
+                    soft_wrap=True,
+                )
+                return False
         return True
 
     def _remember(self, step: str) -> None:

@@ -106,6 +106,18 @@ def test_the_index_names_every_page(folder: Path) -> None:
     assert set(page_names(folder)) == pages
 
 
+def test_a_lab_does_not_begin_where_it_would_delete_the_data_of_another_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    for name, stack in (("explain", "default"), ("mirror", "madrid")):
+        data = tmp_path / "stacks" / stack / "data"
+        data.mkdir(parents=True)
+        assert main([name]) == 1
+        assert f"millstream down --name {stack} --delete-data" in capsys.readouterr().out
+        assert data.exists()
+
+
 def test_each_lab_of_the_list_is_one_line_also_in_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
