@@ -83,6 +83,8 @@ class ConnectRest:
             return answered.status, _read(answered)
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            if isinstance(error, ConnectionRefusedError):
+                reason += "; start one with millstream connect start, or name it with --url"
             raise ClientError(f"no answer from a worker at {self.shown}: {reason}") from error
         finally:
             connection.close()

@@ -74,7 +74,7 @@ class Analytics:
 def why_not() -> str | None:
     """Return what is missing for Spark and the streams; None if they can run."""
     if not has_java():
-        return "install Java 17, or millstream[spark-jre]"
+        return "install Java 17, or pip install 'millstream[spark-jre]'"
     packages = ("pyspark", "pyarrow", "faust", "plotly")
     lacks_one = any(find_spec(name) is None for name in packages)
     return "pip install 'millstream[spark,streams]'" if lacks_one else None

@@ -260,7 +260,8 @@ def test_what_cannot_be_done_says_why(run: Run, worker: ConnectWorker) -> None:
     assert refused == Ran(1, "", "millstream connect: User cannot access the resource.\n")
     nobody = f"127.0.0.1:{next(free_ports())}"
     assert run("list", at=nobody).error == (
-        f"millstream connect: no answer from a worker at http://{nobody}: Connection refused\n"
+        f"millstream connect: no answer from a worker at http://{nobody}: Connection refused; "
+        "start one with millstream connect start, or name it with --url\n"
     )
     assert run("list", "--loud").status == 2
 
