@@ -23,6 +23,7 @@ from common.http.site_guard import guard_of
 from common.process.ending import run_until_closed
 from common.process.settings import read_settings
 from common.process.starting import announce, configure_logging
+from spark_analytics.java import JavaNotFoundError
 from spark_analytics.jobs.metrics import JobMetrics
 from spark_analytics.jobs.settings import JobSettings
 from spark_analytics.jobs.stream import OrderStream
@@ -70,8 +71,8 @@ async def _serve(settings: JobSettings) -> int:
             announcing.cancel()
         status = 0
         log.info("the job stopped")
-    except* CannotListenError as errors:
-        log.error("the job cannot be reached: %s", errors.exceptions[0])
+    except* (CannotListenError, JavaNotFoundError) as errors:
+        log.error("the job cannot start: %s", errors.exceptions[0])
     # The outermost handler: the log gets the error once.
     except* Exception:
         log.exception("the job failed")

