@@ -20,6 +20,7 @@ from common.kafka.quiet_clients import quiet_clients
 from common.process import traces
 from common.process.command_parser import CommandParser
 from common.process.ending import run_until_closed
+from common.process.properties import suggestion
 from common.process.starting import collect_seldom
 from common.process.tasks import spawn
 from connect.herder.names import RefusalError
@@ -27,10 +28,12 @@ from connect.plugins.scan import find_plugins
 from millstream.connect.errors import ConfigException, KafkaException
 from mirror.dedicated.flow_workers import FlowWorker
 from mirror.dedicated.front import Front, address
-from mirror.dedicated.mirror_maker_settings import MirrorMakerSettings, Pair
+from mirror.dedicated.mirror_maker_settings import NAMES, MirrorMakerSettings, Pair
 from mirror.dedicated.one_copy import copy_once, ranges, verify
 from mirror.dedicated.own_secrets import OwnSecrets
 from mirror.dedicated.status import flow_status, status_body, status_lines
+
+log = logging.getLogger(__name__)
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}
 
@@ -100,6 +103,8 @@ async def serve(options: argparse.Namespace) -> int:
     if options.once:
         told = MirrorMakerSettings({**_ONCE, **told.written})
     pairs = choose_flows(told, options.clusters)
+    for name in told.unread():
+        log.warning("nobody reads %s%s", name, suggestion(name, NAMES))
     listener = told.written.get("listeners")
     security = http_security(options.http_config)
     check_listener(security, listener or security.scheme)

@@ -62,7 +62,18 @@ _QUICK_AND_SMALL: Final = {
     # The limit of unacknowledged data of every task.
     "buffer.memory": "8388608",
 }
-_NAMES: Final = frozenset((*SOURCE.keys, *CHECKPOINT.keys, *HEARTBEAT.keys))
+_OF_THIS_PROGRAM: Final = ("clusters", "listeners", ALLOWED_DIRECTORIES, ALLOWED_URLS)
+_READ: Final = (
+    *_OF_THIS_PROGRAM,
+    *_CLIENT_SETTINGS,
+    *_CLIENT_KINDS,
+    *_OF_WORKERS,
+    *_OF_CONNECTORS,
+    "dedicated.mode.enable.internal.rest",
+)
+"""How the settings begin that are read, beside those of clusters, flows and connectors."""
+NAMES: Final = frozenset((*SOURCE.keys, *CHECKPOINT.keys, *HEARTBEAT.keys))
+"""The settings of connectors."""
 CONNECTORS: Final = (
     "MirrorSourceConnector",
     "MirrorCheckpointConnector",
@@ -113,6 +124,15 @@ class MirrorMakerSettings:
             if not self._of_cluster(alias).get("bootstrap.servers"):
                 raise ConfigException(f'Missing required configuration "{alias}.bootstrap.servers"')
         return found
+
+    def unread(self) -> list[str]:
+        """Return the settings that nobody reads: most likely they are misspelled."""
+        of_others = tuple(f"{alias}{mark}" for alias in self.clusters for mark in (".", "->"))
+        return [
+            name
+            for name in self.written
+            if name not in NAMES and not name.startswith((*_READ, *of_others))
+        ]
 
     def _is_true(self, name: str, *, default: bool) -> bool:
         return self.written.get(name, str(default)).strip().lower() == "true"
@@ -183,7 +203,7 @@ class MirrorMakerSettings:
             "target.cluster.alias": pair.target,
             "enabled": "false",
         }
-        found |= {key: value for key, value in self.written.items() if key in _NAMES}
+        found |= {key: value for key, value in self.written.items() if key in NAMES}
         found |= self._beginning(_OF_CONNECTORS)
         for side, alias in (("source", pair.source), ("target", pair.target)):
             for key, value in self._of_cluster(alias).items():

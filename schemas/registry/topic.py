@@ -59,6 +59,7 @@ class SchemaTopic:
         self._moved = asyncio.Condition()
         self._writing = asyncio.Lock()
         self._loaded = asyncio.Event()
+        self._is_lost = False
         self._values: dict[bytes | None, bytes | None] = {}
         """The last value of each key, as compaction would leave it."""
         self._recent: list[tuple[int, Record]] = []
@@ -83,7 +84,9 @@ class SchemaTopic:
             try:
                 await self._follow()
             except (KafkaError, errors.KafkaError, OSError) as error:
-                log.warning("registry lost its topic error=%r", error)
+                if not self._is_lost:
+                    log.warning("registry lost its topic error=%r", error)
+                self._is_lost = True
                 await asyncio.sleep(_RETRY_SECONDS)
             finally:
                 await self._disconnect()
@@ -109,6 +112,9 @@ class SchemaTopic:
         self._consumer.assign([_PARTITION])
         self._consumer.seek(_PARTITION, self._end_offset)
         end_offset = await self._log_end_offset()
+        if self._is_lost:
+            log.info("registry reads its topic again")
+        self._is_lost = False
         while True:
             if self._end_offset >= end_offset:
                 self._loaded.set()

@@ -42,6 +42,11 @@ def test_only_flows_that_are_enabled() -> None:
     assert both.flows() == [FLOW, Pair("backup", "primary")]
 
 
+def test_a_setting_that_nobody_reads_is_told() -> None:
+    assert settings().unread() == []
+    assert settings("replication.facter = 2").unread() == ["replication.facter"]
+
+
 def test_the_worker_lives_in_the_target() -> None:
     worker = settings().worker(FLOW)
     assert worker["bootstrap.servers"] == "b:9092"
