@@ -65,8 +65,11 @@ class OtlpForwarder:
                     body = self._queue.popleft()
                     self._queued_bytes -= len(body)
                     await self._post(session, body)
+                # What comes while the session closes has a task of its own.
+                self._task = None
         finally:
-            self._task = None
+            if self._task is asyncio.current_task():
+                self._task = None
 
     async def _post(self, session: "aiohttp.ClientSession", body: bytes) -> None:
         import aiohttp

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from aiohttp import web
+import pytest
+from aiohttp import ClientSession, web
 
 from broker.server.telemetry.otlp_forwarder import MAX_QUEUED_BYTES, OtlpForwarder
 
@@ -38,6 +39,27 @@ def test_pushes_are_sent_in_order() -> None:
         forwarder.send(b"3")
         await settled(forwarder, 4)
         assert bodies == [b"0", b"1", b"2", b"3"]
+        await runner.cleanup()
+
+    asyncio.run(scenario())
+
+
+def test_a_push_that_comes_when_all_are_sent_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        runner, url, bodies = await serve(200)
+        forwarder = OtlpForwarder(url, now=lambda: 0.0)
+        late = [b"late"]
+        close = ClientSession.close
+
+        async def close_slowly(session: ClientSession) -> None:
+            while late:
+                forwarder.send(late.pop())
+            await close(session)
+
+        monkeypatch.setattr(ClientSession, "close", close_slowly)
+        forwarder.send(b"first")
+        await asyncio.wait_for(settled(forwarder, 2), 60)
+        assert bodies == [b"first", b"late"]
         await runner.cleanup()
 
     asyncio.run(scenario())
