@@ -21,7 +21,7 @@ from tests.lib.waiting import PATIENCE_SECONDS
 
 Arm = Callable[[Faults, str], Rule]
 START_SECONDS: Final = 300.0
-NOTICE_SECONDS: Final = 8.0
+NOTICE_SECONDS: Final = 15.0
 """A client that notices a topic's new beginning does it within a second; the page has this time."""
 
 
