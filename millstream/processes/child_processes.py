@@ -77,13 +77,23 @@ class _Forked:
         self._loop.add_reader(process.status, self._on_end)
         self.pid = process.pid
         self.stdout = stdout
-        self.terminate = process.terminate
-        self.kill = process.kill
 
     def _on_end(self) -> None:
-        self._loop.remove_reader(self._process.status)
-        self._process.poll()
-        self._has_ended.set()
+        if not self._has_ended.is_set():
+            self._loop.remove_reader(self._process.status)
+            self._process.poll()
+            self._has_ended.set()
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        self._process.send_signal(number)
+        if self._process.returncode is not None:
+            self._on_end()  # It was told the end, which the loop will not hear any more.
 
     @property
     def returncode(self) -> int | None:
@@ -120,6 +130,8 @@ class Child:
         self._ready_at: float | None = None
         self._log_file = log_file
         self._process: Running | None = None
+        self._stopped: Running | None = None
+        """The last process that was to stop: its end is no death."""
         self._command: tuple[str, ...] = ("",)
         self._paused_pid: int | None = None
         self._is_wanted = asyncio.Event()
@@ -188,8 +200,9 @@ class Child:
             while line := await self._process.stdout.readline():
                 self._hear(line)
             death = await self._death()
-            if not self._is_wanted.is_set():
+            if self._process is self._stopped:
                 self._ready_at = None
+                # `start_again` may have been called already.
                 await self._is_wanted.wait()
             elif not self._may_be_revived(time.monotonic()):
                 raise death
@@ -199,6 +212,10 @@ class Child:
             self._append(f"{ended}, started again\n".encode())
             self._ready_at = None
             self._process = await self._launch(*self._command)
+            if self.is_stopped:  # It was stopped while it was launched.
+                self._stopped = self._process
+                with suppress(ProcessLookupError):
+                    self._process.kill()
 
     def _may_be_revived(self, now: float) -> bool:
         """Return whether the child may be restarted: not for ever if it ends each time."""
@@ -245,6 +262,7 @@ class Child:
     async def stop_until_wanted(self, *, is_killed: bool = False) -> None:
         """End the process, with SIGKILL if `is_killed`; `watch` waits for `start_again`."""
         self._is_wanted.clear()
+        self._stopped = self._process
         if is_killed and self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.kill()

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -117,6 +118,35 @@ def test_one_that_serves_before_it_dies_is_started_again_however_often(
 
     while_watched(mortal, act)
     assert len(mortal.pids()) == 10
+
+
+def kill_unheard(pid: int) -> None:
+    """Kill a process, and return when it is gone: the loop hears nothing meanwhile."""
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_one_that_is_wanted_again_before_its_end_is_seen_is_started(
+    tmp_path: Path, is_dead: bool
+) -> None:
+    mortal = Mortal(tmp_path)
+    mortal.child = Child("mortal", mortal.log)
+
+    async def run() -> None:
+        await mortal.start()
+        (pid,) = mortal.pids()
+        if is_dead:
+            kill_unheard(pid)
+        await mortal.child.stop_until_wanted(is_killed=True)
+        mortal.child.start_again()
+        watching = asyncio.create_task(mortal.child.watch())
+        await asyncio.wait_for(mortal.wait_ready(2), 60)
+        watching.cancel()
+        await mortal.child.stop()
+
+    asyncio.run(run())
 
 
 def test_the_death_of_a_child_that_is_started_while_they_are_watched_is_seen(
