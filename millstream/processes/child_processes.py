@@ -93,7 +93,7 @@ class _Forked:
     def _signal(self, number: int) -> None:
         self._process.send_signal(number)
         if self._process.returncode is not None:
-            self._on_end()  # It was told the end, which the loop will not hear any more.
+            self._on_end()  # It was told the end, so the loop will not hear it.
 
     @property
     def returncode(self) -> int | None:

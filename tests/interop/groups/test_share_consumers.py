@@ -234,7 +234,7 @@ def test_everything_is_acknowledged_while_brokers_and_consumers_are_killed(
             return list(chain.from_iterable(told))
 
         def unknown() -> set[tuple[int, int]]:
-            """What may be acknowledged: who was killed could not answer, or not tell, any more."""
+            """What may be acknowledged: who was killed could neither answer nor tell."""
             killed = consumers[0].places("records_consumed")
             return {*killed, *acknowledged(success=False)}
 
