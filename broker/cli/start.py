@@ -72,7 +72,8 @@ def _serve(config: BrokerConfig, parsed: argparse.Namespace) -> int:
         controllers = format_if_new(config, os.environ)
     except (KafkaError, InconsistentLogDirectory, OSError) as error:
         print(f"millstream broker: cannot start: {error}", file=sys.stderr)
-        return INVALID_CONFIGURATION
+        # A disk that fails may work again.
+        return 1 if isinstance(error, OSError) else INVALID_CONFIGURATION
     node = run(
         config,
         cluster_id=os.environ.get("CLUSTER_ID"),

@@ -167,6 +167,13 @@ def test_a_whole_cluster_is_formatted_once(tmp_path: Path) -> None:
     assert (tmp_path / "broker-3" / "meta.properties").exists()
 
 
+def test_the_other_brokers_do_without_one_whose_disk_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "broker-2").write_text("no folder")
+    ids, arguments = formatted(tmp_path)
+    assert len(ids) == 1
+    assert "--override=node.id=2" in arguments
+
+
 def test_brokers_of_another_cluster_are_refused(tmp_path: Path) -> None:
     formatted(tmp_path)
     (tmp_path / "cluster.env").unlink()
