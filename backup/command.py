@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from backup.folder import FolderError, NewBackup, StoredBackup
 from backup.places import Place, PlaceError, place_at
 from backup.restoring import Restoring
 from backup.taking import Taking
-from common.credentials.access import add_option, kafka_access
+from common.credentials.access import add_option, kafka_access, named_servers
 from common.credentials.translation import ClientSettingsError
 from common.kafka.admin.client import AdminClient
 from common.kafka.admin.settings import AdminSettings
@@ -123,9 +122,7 @@ def _run(
 ) -> int:
     logging.getLogger("common.credentials").setLevel(logging.ERROR)
     options = parser.parse_args(arguments)
-    servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-    if not servers:
-        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
+    servers = named_servers(parser, options)
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         settings = AdminSettings.of(access.bootstrap_servers, access.security)

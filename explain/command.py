@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import nan
 from typing import Any, NamedTuple
 
-from common.credentials.access import MEANING, OPTION, VARIABLE, kafka_access
+from common.credentials.access import MEANING, OPTION, VARIABLE, kafka_access, named_servers
 from common.credentials.translation import ClientSettingsError
 from common.kafka.client.exchange import ConnectionFailed
 from common.kafka.errors import KafkaError
@@ -43,9 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     logging.getLogger("common.credentials").setLevel(logging.ERROR)
     parser = _parser()
     options = parser.parse_args(arguments)
-    servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-    if not servers:
-        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
+    servers = named_servers(parser, options)
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         with admin_client(access, round(options.timeout * 1000)) as client:

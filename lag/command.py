@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import logging
-import os
 import re
 import sys
 import time
@@ -12,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from common.credentials.access import KafkaAccess, add_option, kafka_access
+from common.credentials.access import KafkaAccess, add_option, kafka_access, named_servers
 from common.credentials.translation import ClientSettingsError
 from common.http.security import add_http_option, http_security
 from common.kafka.admin.client import AdminClient
@@ -41,9 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.probe and options.listen is None:
         parser.error("--probe needs --listen, where its metrics are")
-    servers = options.bootstrap_server or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
-    if not servers:
-        parser.error("--bootstrap-server is missing (or KAFKA_BOOTSTRAP_SERVERS)")
+    servers = named_servers(parser, options)
     try:
         access = kafka_access(servers, options.command_config, needs_librdkafka=False)
         with AdminClient(_settings(access, round(options.timeout * 1000))) as client:

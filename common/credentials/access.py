@@ -35,6 +35,7 @@ log = logging.getLogger("common.credentials")
 
 OPTION: Final = "--command-config"
 VARIABLE: Final = "MILLSTREAM_COMMAND_CONFIG"
+SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 MEANING: Final = (
     "file of Kafka's client settings: security.protocol, sasl.jaas.config, "
     "ssl.truststore.location and so on"
@@ -119,6 +120,18 @@ def add_option(
 ) -> None:
     """Declare the option, as `command_config`, with the variable as its default."""
     parser.add_argument(OPTION, default=environment.get(VARIABLE, ""), metavar="FILE", help=MEANING)
+
+
+def named_servers(
+    parser: argparse.ArgumentParser,
+    options: argparse.Namespace,
+    environment: Mapping[str, str] = os.environ,
+) -> str:
+    """Return the brokers of `--bootstrap-server`, or of the variable; exit if neither names any."""
+    servers: str = options.bootstrap_server or environment.get(SERVERS_VARIABLE, "")
+    if not servers:
+        parser.error(f"--bootstrap-server is missing (or {SERVERS_VARIABLE})")
+    return servers
 
 
 def read_client_file(file: str | Path) -> dict[str, str]:
