@@ -33,7 +33,7 @@ from mirror.dedicated.one_copy import copy_once, ranges, verify
 from mirror.dedicated.own_secrets import OwnSecrets
 from mirror.dedicated.status import flow_status, status_body, status_lines
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("mirror")
 
 _ONCE: Final = {"offset.flush.interval.ms": "1000"}
 

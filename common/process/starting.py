@@ -4,9 +4,9 @@ A program that keeps many records for a short time has a garbage collector that 
 are freed by their reference counts. About ten thousand of them wait for the brokers'
 answers, or lie in a service's store, each of several objects. With Python's thresholds the
 collector visits every one three times before it is freed. These visits take a sixth of the
-mirror's time. They take a tenth of the time that the orders service needs for an order. Here the
-collector runs only after many more allocations, and never visits objects that were loaded before
-the work began.
+mirror's time. They take a tenth of the time that the orders service needs for an order.
+`collect_seldom` lets the collector run only after many more allocations. It never visits objects
+that were loaded before the work began.
 """
 
 import gc

@@ -44,8 +44,8 @@ def _voter_silent(cluster: Cluster) -> Iterator[Figures]:
 
 
 def _voter_never_fetched(cluster: Cluster) -> Iterator[Figures]:
-    for each in _silent(cluster):
-        if cluster.quorum is not None and cluster.silent_since_ms(each) is None:
+    if cluster.quorum is not None:
+        for each in cluster.quorum.unseen:
             yield {"voter": each, "controller": cluster.quorum.leader_id}
 
 

@@ -2,10 +2,10 @@
 
 A child reports that it is ready with one line on standard output, `millstream <name> ready on
 <address>`. All its output goes to a log file; without one, to standard error behind the child's
-name. Children run in their own sessions, so Ctrl-C reaches
-only the parent, which stops them in order. On Linux the kernel ends them if the parent is killed.
-On Linux they are also forked from processes that have loaded the modules of a broker or of the
-services: they start sooner and share the memory of these modules.
+name. Children run in their own sessions, so Ctrl-C reaches only the parent, which stops them in
+order. On Linux the kernel ends them if the parent is killed. On Linux they are also forked from
+processes that have loaded the modules of a broker or of the services: they start sooner and share
+the memory of these modules.
 """
 
 import asyncio

@@ -62,9 +62,8 @@ _QUICK_AND_SMALL: Final = {
     # The limit of unacknowledged data of every task.
     "buffer.memory": "8388608",
 }
-_OF_THIS_PROGRAM: Final = ("clusters", "listeners", ALLOWED_DIRECTORIES, ALLOWED_URLS)
 _READ: Final = (
-    *_OF_THIS_PROGRAM,
+    *("clusters", "listeners", ALLOWED_DIRECTORIES, ALLOWED_URLS),
     *_CLIENT_SETTINGS,
     *_CLIENT_KINDS,
     *_OF_WORKERS,

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import signal
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from millstream.processes import child_processes
 from millstream.processes.child_processes import Child, ChildDiedError, Children
+from tests.lib import waiting
 from tests.lib.quorum_nodes import until
 
 pytestmark = pytest.mark.slow
@@ -123,8 +123,7 @@ def test_one_that_serves_before_it_dies_is_started_again_however_often(
 def kill_unheard(pid: int) -> None:
     """Kill a process, and return when it is gone: the loop hears nothing meanwhile."""
     os.kill(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.001)
+    waiting.until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 @pytest.mark.parametrize("is_dead", [False, True])
